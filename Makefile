@@ -1,0 +1,36 @@
+# Two commands set everything up: `make demo` and `make test`. Each makes its own .venv from the project's own files.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: demo test lint types contracts clean
+
+demo: .venv/.installed
+	$(BIN)/wingspan demo
+
+test: .venv/.installed-dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+
+types: .venv/.installed-dev
+	$(BIN)/mypy
+
+contracts: .venv/.installed-dev
+	$(BIN)/lint-imports
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/pip install --quiet --constraint constraints.txt "torch==2.13.0"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,spacy,hub,tensorboard]"
+	touch $@
+
+clean:
+	rm -rf .venv

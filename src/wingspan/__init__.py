@@ -1,0 +1,24 @@
+"""Wingspan: span-based named entity recognition, flat, nested and discontinuous.
+
+`load`, `train` and `Recognizer` are resolved when first used, so that `import wingspan` needs no torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from wingspan.text import Document, Entity, Sentence, Span
+
+if TYPE_CHECKING:
+    from wingspan.recognizer import Recognizer, load
+    from wingspan.runs.train import train
+
+__version__ = "0.1.0"
+__all__ = ["Document", "Entity", "Recognizer", "Sentence", "Span", "load", "train"]
+
+_LAZY = {"Recognizer": "wingspan.recognizer", "load": "wingspan.recognizer", "train": "wingspan.runs.train"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'wingspan' has no attribute {name!r}")

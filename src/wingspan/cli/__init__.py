@@ -1,0 +1,41 @@
+"""The shell: one verb, one function in `runs/`, imported when called. Users see one sentence, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+app = typer.Typer(
+    name="wingspan",
+    help="Named entities out of text: train, predict, score, compare. Start with [bold]wingspan demo[/].",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """The entry point: a mistake of the user's or of the file's is one sentence and exit code 1."""
+    from wingspan.cli import data, models, scoring  # noqa: F401  each adds its commands to the app
+
+    try:
+        app()
+    except BrokenPipeError:  # `wingspan predict ... | head`: the reader has gone, which is no error of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (ValueError, OSError) as error:
+        print(f"wingspan: {describe(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+def describe(error: Exception) -> str:
+    """An error as one line that starts with the file where there is one."""
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"{error.filename}: no such file or folder; check the path"
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())

@@ -1,0 +1,158 @@
+"""What we talk about: spans, entities, documents, sentences. Ranges are half-open everywhere.
+
+Documents count in code points of their text; sentences count in words. The two meet in `corpora.segment` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Span(NamedTuple):
+    """A half-open range of characters or words."""
+
+    start: int
+    end: int
+
+    @property
+    def width(self) -> int:
+        """How many characters or words the span holds."""
+        return self.end - self.start
+
+    def overlaps(self, other: Span) -> bool:
+        """Whether the two share at least one position."""
+        return self.start < other.end and other.start < self.end
+
+    def contains(self, other: Span) -> bool:
+        """Whether the other lies inside this one (equal spans contain each other)."""
+        return self.start <= other.start and other.end <= self.end
+
+    def crosses(self, other: Span) -> bool:
+        """Whether the two overlap and neither contains the other."""
+        return self.overlaps(other) and not self.contains(other) and not other.contains(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A labeled mention of one or several fragments. Score and meta take no part in equality."""
+
+    label: str
+    spans: tuple[Span, ...]
+    score: float = field(default=1.0, compare=False)
+    meta: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Fragments are kept in the order of the text, so that equal mentions are equal objects."""
+        if not self.spans:
+            raise ValueError(f"entity {self.label!r} has no fragment; give at least one (start, end)")
+        object.__setattr__(self, "spans", tuple(sorted(Span(int(s), int(e)) for s, e in self.spans)))
+
+    @classmethod
+    def at(cls, label: str, start: int, end: int, score: float = 1.0) -> Entity:
+        """A contiguous entity."""
+        return cls(label, (Span(start, end),), score)
+
+    @property
+    def start(self) -> int:
+        """Where the first fragment starts."""
+        return self.spans[0].start
+
+    @property
+    def end(self) -> int:
+        """Where the last fragment ends."""
+        return max(span.end for span in self.spans)
+
+    @property
+    def hull(self) -> Span:
+        """The smallest span that holds every fragment."""
+        return Span(self.start, self.end)
+
+    @property
+    def discontinuous(self) -> bool:
+        """Whether the mention has more than one fragment."""
+        return len(self.spans) > 1
+
+
+def reading_order(entity: Entity) -> tuple[tuple[Span, ...], str]:
+    """Sort key: by position, then by label. Documents keep their entities in this order."""
+    return entity.spans, entity.label
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One row of a file: a text and its entities in code points.
+
+    `words` and `sentences` are given where the source fixes them (character ranges); `group` ties rows of one article.
+    """
+
+    id: str
+    text: str
+    entities: tuple[Entity, ...] = ()
+    dataset: str = "main"
+    words: tuple[Span, ...] | None = None
+    sentences: tuple[Span, ...] | None = None
+    group: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Entities are kept in reading order, so that the order in a file does not matter to equality."""
+        object.__setattr__(self, "entities", tuple(sorted(self.entities, key=reading_order)))
+
+    @classmethod
+    def from_words(
+        cls, id: str, words: tuple[str, ...], entities: tuple[Entity, ...] = (), **others: Any
+    ) -> Document:
+        """A document from words and entities in words; the text is the words with one space between them."""
+        spans, at = [], 0
+        for word in words:
+            spans.append(Span(at, at + len(word)))
+            at += len(word) + 1
+        moved = tuple(
+            Entity(e.label, tuple(Span(spans[s].start, spans[t - 1].end) for s, t in e.spans), e.score, e.meta)
+            for e in entities
+        )
+        return cls(id, " ".join(words), moved, words=tuple(spans), **others)
+
+    def text_of(self, entity: Entity) -> str:
+        """The entity's surface; fragments are joined by one space."""
+        return " ".join(self.text[span.start : span.end] for span in entity.spans)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as plain data: entities with start, end, text, label, score and fragments."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "entities": [
+                {
+                    "start": entity.start,
+                    "end": entity.end,
+                    "text": self.text_of(entity),
+                    "label": entity.label,
+                    "score": entity.score,
+                    "fragments": [[span.start, span.end] for span in entity.spans],
+                }
+                for entity in self.entities
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What a model sees at once: words, and entities in words.
+
+    A span counts if it starts in `core` and ends in `reach`; the other words are context, encoded but never predicted.
+    `offsets` are the words' character ranges in the document, so that a found span has its place in the text.
+    """
+
+    words: tuple[str, ...]
+    entities: tuple[Entity, ...]
+    core: Span
+    reach: Span
+    offsets: tuple[Span, ...] = field(compare=False, repr=False)
+    dataset: str = "main"
+
+    def characters(self, span: Span) -> Span:
+        """A span of words as a span of characters of the document."""
+        return Span(self.offsets[span.start].start, self.offsets[span.end - 1].end)
