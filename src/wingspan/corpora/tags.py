@@ -1,4 +1,4 @@
-"""Tags to spans and back, in the schemes IOB1, IOB2, BIOES, BILOU, BMES (also BMEWO) and IO (labels without prefixes)."""
+"""Tags to spans and back: IOB1, IOB2, BIOES, BILOU, BMES (also BMEWO) and IO (labels without prefixes)."""
 
 from __future__ import annotations
 
