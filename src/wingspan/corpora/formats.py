@@ -60,6 +60,12 @@ class Holds:
     meta: bool = False
     """Whether unknown keys of documents and entities survive."""
     scores: bool = False
+    entity_meta: bool | None = None
+    """Whether unknown keys of entities survive, where that differs from those of documents."""
+    ids: bool = True
+    """Whether document ids survive (False: they are made from the file's name and the document's place)."""
+    datasets: bool = False
+    """Whether the name of the dataset survives."""
 
 
 @dataclass(frozen=True)
