@@ -1,0 +1,85 @@
+"""`wingspan score`: a file of predictions against a file of gold. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from wingspan.corpora import read
+from wingspan.corpora.formats import Problems
+from wingspan.evaluation import (
+    MODES,
+    Mode,
+    Scores,
+    TypingScores,
+    discontinuous_documents,
+    discontinuous_entities,
+    recognition,
+    typing,
+)
+from wingspan.runs.tables import print_modes, print_scores
+from wingspan.text import Document
+
+Protocol = Literal["recognition", "typing"]
+Subset = Literal["all", "discontinuous-documents", "discontinuous-entities"]
+
+
+def score(
+    gold: str | Path,
+    predicted: str | Path,
+    *,
+    format: str | None = None,
+    predicted_format: str | None = None,
+    protocol: Protocol = "recognition",
+    mode: Mode | Literal["all"] = "strict",
+    subset: Subset = "all",
+    allow_missing: bool = False,
+) -> list[Scores] | TypingScores:
+    """Reads both files and compares them. Recognition gives one result per mode, the strict one first."""
+    sides = select(documents(gold, format), documents(predicted, predicted_format or format), subset, allow_missing)
+    if protocol == "typing":
+        return typing(*sides, allow_missing=allow_missing)
+    if protocol != "recognition":
+        raise ValueError(f"unknown protocol {protocol!r}; use recognition or typing")
+    return [recognition(*sides, each, allow_missing=allow_missing) for each in (MODES if mode == "all" else (mode,))]
+
+
+def documents(path: str | Path, format: str | None) -> list[Document]:
+    """All documents of a file or folder; what the reader noticed goes to standard error."""
+    problems = Problems()
+    found = list(read(path, format, problems=problems))
+    for note in problems.notes:
+        Console(stderr=True).print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
+    return found
+
+
+def select(
+    gold: Sequence[Document], found: Sequence[Document], subset: Subset, allow_missing: bool
+) -> tuple[Sequence[Document], Sequence[Document]]:
+    """The part of both sides that is to be scored."""
+    if subset == "discontinuous-documents":
+        return discontinuous_documents(gold, found, allow_missing)
+    if subset == "discontinuous-entities":
+        return discontinuous_entities(gold), discontinuous_entities(found)
+    if subset != "all":
+        raise ValueError(f"unknown subset {subset!r}; use all, discontinuous-documents or discontinuous-entities")
+    return gold, found
+
+
+def show(result: list[Scores] | TypingScores, console: Console) -> None:
+    """The result as a table."""
+    if isinstance(result, list) and len(result) > 1:
+        print_modes(result, console)
+    else:
+        print_scores(result[0] if isinstance(result, list) else result, console)
+
+
+def figures(result: list[Scores] | TypingScores) -> dict[str, Any]:
+    """The result as plain data. With several modes the first one's figures are on top, the others under `modes`."""
+    if isinstance(result, TypingScores):
+        return result.to_dict()
+    first, *others = (one.to_dict() for one in result)
+    return {**first, "modes": {one["mode"]: one for one in others}} if others else first
