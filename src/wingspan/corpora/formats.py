@@ -1,7 +1,7 @@
 """What a corpus format is, and what happens to a record that does not fit.
 
-A format module has one constant, `FORMAT`. Readers yield documents and hand every problem to `Problems`, which raises at
-the first one or counts them, as the user chose.
+A format module has one constant, `FORMAT`. Readers yield documents and hand every problem to `Problems`, which raises
+at the first one or counts them, as the user chose.
 """
 
 from __future__ import annotations

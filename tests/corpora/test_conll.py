@@ -1,0 +1,172 @@
+"""Columns of words and tags.
+
+CoNLL-2003: https://www.clips.uantwerpen.be/conll2003/ner/ ; GermEval 2014 (index, two layers):
+https://sites.google.com/site/germeval2014ner/data ; named document marks as in AIDA-CoNLL.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from wingspan.corpora.conll import read, read_conll, write
+from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.text import Document, Entity, Span
+
+CONLL_2003 = """-DOCSTART- -X- -X- O
+
+Maria NNP I-NP I-PER
+Lund NNP I-NP B-PER
+sails VBZ I-VP O
+# NN I-NP O
+1 CD I-NP O
+
+Oslo NNP I-NP I-LOC
+
+-DOCSTART- -X- -X- O
+
+Rain NN I-NP O
+"""
+GERMEVAL = """#\thttp://example.org/a\t[2010-07-04]\t
+1\tUniversität\tB-ORG\tO
+2\tKiel\tI-ORG\tB-LOC
+3\t#\tO\tO
+
+#\thttp://example.org/b\t[2011-01-01]\t
+1\tNebel\tO\tO
+"""
+
+
+def file(tmp_path: Path, content: str, name: str = "a.conll") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content.encode())
+    return path
+
+
+def found(documents: list[Document]) -> list[list[tuple[str, str]]]:
+    return [[(entity.label, document.text_of(entity)) for entity in document.entities] for document in documents]
+
+
+def test_conll_2003_has_marks_chunks_and_iob1(tmp_path: Path) -> None:
+    problems = Problems()
+    documents = list(read(file(tmp_path, CONLL_2003), problems))
+    assert found(documents) == [[("PER", "Maria"), ("PER", "Lund")], [("LOC", "Oslo")], []]
+    assert documents[0].text == "Maria Lund sails # 1"
+    assert [document.group for document in documents] == ["a-doc1", "a-doc1", "a-doc2"]
+    assert [document.id for document in documents] == ["a-1", "a-2", "a-3"]
+    assert documents[1].meta["columns"] == [["NNP"], ["I-NP"]]
+    assert problems.notes == [f"{tmp_path / 'a.conll'}: tags in scheme IOB1 in column 4; words in column 1"]
+
+
+def test_germeval_has_an_index_comments_and_two_layers(tmp_path: Path) -> None:
+    problems = Problems()
+    documents = list(read(file(tmp_path, GERMEVAL, "de.tsv"), problems))
+    assert found(documents) == [[("ORG", "Universität Kiel"), ("LOC", "Kiel")], []]
+    assert documents[0].text == "Universität Kiel #"
+    assert documents[1].meta["comments"] == ["#\thttp://example.org/b\t[2011-01-01]\t"]
+    assert "columns 3, 4, one layer each; words in column 2" in problems.notes[0]
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.conll.gz"])
+@pytest.mark.parametrize("content", [CONLL_2003, GERMEVAL])
+def test_what_was_read_is_written_back(tmp_path: Path, content: str, name: str) -> None:
+    documents = list(read(file(tmp_path, content), Problems()))
+    write(documents, tmp_path / "b" / name)
+    again = list(read(tmp_path / "b" / name, Problems()))
+    assert again == documents
+    assert [document.meta for document in again] == [document.meta for document in documents]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags"),
+    [
+        ("IOB2", "B-PER I-PER B-PER O B-LOC"),
+        ("BIOES", "B-PER E-PER S-PER O S-LOC"),
+        ("BILOU", "B-PER L-PER U-PER O U-LOC"),
+        ("BMES", "B-PER M-PER S-PER O S-LOC"),
+    ],
+)
+def test_schemes_line_ends_and_the_mark(tmp_path: Path, scheme: str, tags: str) -> None:
+    rows = [f"{word} {tag}" for word, tag in zip(["🦅", "b", "c", "d", "e"], tags.split(), strict=True)]
+    problems = Problems()
+    documents = list(read(file(tmp_path, "\ufeff" + "\r\n".join(rows)), problems))
+    assert found(documents) == [[("PER", "🦅 b"), ("PER", "c"), ("LOC", "e")]]
+    assert f"scheme {scheme} " in problems.notes[0]
+
+
+def test_broken_transitions_are_repaired_and_counted(tmp_path: Path) -> None:
+    problems = Problems()
+    documents = list(read(file(tmp_path, "a\tB-X\nb\tI-Y\nc\tO\nd\tI-X\n"), problems))
+    assert found(documents) == [[("X", "a"), ("Y", "b"), ("X", "d")]]
+    assert problems.notes[1].endswith("2 tags break the scheme IOB2; they are read as conlleval reads them")
+
+
+def test_a_trailing_tab_is_no_column_and_a_line_of_tabs_ends_a_sentence(tmp_path: Path) -> None:
+    documents = list(read(file(tmp_path, "a b\tB-X\t\n\t\nc\tO\t\n"), Problems()))
+    assert [document.text for document in documents] == ["a b", "c"]
+    assert documents[0].words == (Span(0, 3),)
+
+
+def test_columns_and_scheme_can_be_named(tmp_path: Path) -> None:
+    path = file(tmp_path, "B-X a x\nI-X b y\n\nO c z\n")
+    documents = list(read_conll(path, Problems(), token_column=1, tag_columns=[0], scheme="IOB2"))
+    assert found(documents) == [[("X", "a b")], []]
+    assert documents[0].meta["columns"] == [["x", "y"]]
+    with pytest.raises(CorpusError, match="there is no column 3; the file has 3 columns"):
+        list(read_conll(path, Problems(), tag_columns=[3]))
+    with pytest.raises(CorpusError, match="unknown tagging scheme 'BIO'; use one of IOB1"):
+        list(read_conll(path, Problems(), scheme="BIO"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\tO\nb\tO\n\nc\n", "a.conll:4: 1 columns where the file has 2"),
+        ("a\tO\nb\tO\n\n\tO\n", "a.conll:4: the word is empty"),
+        ("a\tO\nb\tB-X\n\nc\tY\n", "a.conll:4: 'Y' in column 2 is no tag of scheme IOB2; write O, or B- and a label"),
+    ],
+)
+def test_a_line_that_does_not_fit_costs_its_sentence(tmp_path: Path, content: str, message: str) -> None:
+    path = file(tmp_path, content)
+    with pytest.raises(CorpusError, match=message):
+        list(read(path, Problems()))
+    problems = Problems("skip")
+    assert [document.text for document in read(path, problems)] == ["a b"]
+    assert len(problems.messages) == 1
+
+
+def test_text_is_no_column_file(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="one column only"):
+        list(read(file(tmp_path, "Rain\n\nSun\n"), Problems()))
+    with pytest.raises(CorpusError, match="the last column holds no tags"):
+        list(read(file(tmp_path, "It rains.\nIt pours.\n"), Problems()))
+    assert list(read(file(tmp_path, "\n\n"), Problems())) == []
+
+
+def test_nesting_groups_and_empty_sentences_are_written(tmp_path: Path) -> None:
+    nested = Document.from_words("x", ("\ufeffa", "b"), (Entity.at("L m", 0, 2), Entity.at("K", 1, 2)), group="g (1)")
+    documents = [nested, Document("y", "", words=(), group="g (1)"), Document.from_words("z", ("c",))]
+    write(documents, tmp_path / "a.conll")
+    assert (tmp_path / "a.conll").read_text() == (
+        "-DOCSTART- (g (1))\n\n\ufeffa\tB-L m\tO\nb\tI-L m\tB-K\n\n"
+        "# sentence without words\n\n-DOCSTART- ()\n\nc\tO\tO\n\n"
+    )
+    again = list(read(tmp_path / "a.conll", Problems()))
+    assert [document.group for document in again] == ["g (1)", "g (1)", None]
+    assert [(document.text, document.entities) for document in again] == [
+        (document.text, document.entities) for document in documents
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (Document.from_words("x", ("a", "b", "c"), (Entity("L", (Span(0, 1), Span(2, 3))),)), "has 2 fragments"),
+        (Document("x", "abc", (Entity.at("L", 0, 2),)), "does not fall on word boundaries"),
+        (Document.from_words("x", ("a\tb",)), "holds a tab or line end"),
+        (Document.from_words("x", ("-DOCSTART-",)), "marks a new document"),
+    ],
+)
+def test_what_columns_cannot_hold_is_refused(tmp_path: Path, document: Document, reason: str) -> None:
+    with pytest.raises(CorpusError, match=reason):
+        write([document], tmp_path / "a.conll")
+    assert list(tmp_path.iterdir()) == []
