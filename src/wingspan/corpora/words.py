@@ -1,0 +1,59 @@
+"""Text into words, for any script. A word is what an entity can start or end with.
+
+A splitter is any callable from a text to its words' character ranges, in order and without overlap. `SPLITTERS` names
+the ones that a recipe can ask for; they yield word by word, so that a long text needs no list of all its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import regex
+
+from wingspan.text import Span
+
+Splitter = Callable[[str], Iterable[Span]]
+
+# Scripts written without spaces: one character, with its marks, is one word. The two long-vowel marks have no script.
+_SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70"
+# What never starts a word after a letter: marks, joiners (zero-width, soft hyphen, word joiner), parts of a grapheme.
+_ATTACHED = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\u200c\u200d\u00ad\u2060]"
+# Signs that enclose the number or letter they precede, as in Arabic and Syriac.
+_BEFORE = r"[\p{GCB=Prepend}&&\p{Cf}]"
+
+# Every repetition is possessive and every branch consumes what it has looked at: linear in the text, whatever it holds.
+_WORD = regex.compile(
+    rf"""
+      (?: {_BEFORE}*+ [\p{{L}}--[{_SPACELESS}]] {_ATTACHED}*+ )++    # letters
+    | (?: {_BEFORE}*+ \p{{Nd}} {_ATTACHED}*+ )++                     # digits
+    | \p{{RI}}{{2}} {_ATTACHED}*+                                     # flags; \X would look back over all before
+    | (?! \s ) \X                                                   # one character as it is seen: signs, emoji, Han
+    """,
+    regex.VERSION1 | regex.VERBOSE,
+)
+_NO_SPACE = regex.compile(r"\S++")
+
+
+def each_word(text: str) -> Iterator[Span]:
+    """The words one by one: runs of letters, runs of digits, and every other visible character alone."""
+    for match in _WORD.finditer(text):
+        yield Span(*match.span())
+
+
+def each_unspaced(text: str) -> Iterator[Span]:
+    """The words one by one: whatever stands between white space."""
+    for match in _NO_SPACE.finditer(text):
+        yield Span(*match.span())
+
+
+def split_words(text: str) -> tuple[Span, ...]:
+    """The words of a text: letters with their marks, digits apart from letters, one word per Han or Kana character."""
+    return tuple(each_word(text))
+
+
+def split_whitespace(text: str) -> tuple[Span, ...]:
+    """The words of a text that has been split already: whatever stands between white space."""
+    return tuple(each_unspaced(text))
+
+
+SPLITTERS: dict[str, Splitter] = {"words": each_word, "whitespace": each_unspaced}
