@@ -1,1 +1,62 @@
-"""Wingspan."""
+"""Encoders: sentences to one vector per unit (word, or word piece). This file is the contract; siblings implement it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from torch import Tensor, nn
+
+from wingspan.batch import Inputs
+from wingspan.text import Sentence
+
+
+class Words(NamedTuple):
+    """What an encoder says about a batch."""
+
+    top: Tensor  # (B, L, D) one vector per unit
+    layers: tuple[Tensor, ...]  # each (B, L, D), the embedding output first; empty unless `keep_layers`
+    sentence: Tensor  # (B, D) one vector for the whole sentence
+    mask: Tensor  # (B, L) true for real units
+
+
+class Tokenize(ABC):
+    """The CPU face of an encoder: picklable, without weights, used by data-loader workers."""
+
+    max_length: int
+    """The most pieces one input may have."""
+
+    @abstractmethod
+    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
+        """Sentences as arrays."""
+
+    @abstractmethod
+    def measure(self, words: Sequence[str]) -> list[int]:
+        """How many pieces each word costs, so that windows respect `max_length`."""
+
+
+class Encoder(nn.Module, ABC):
+    """Sentences to vectors. `blocks` are its Transformer blocks for parts that copy them, or None."""
+
+    size: int
+    tokenize: Tokenize
+    keep_layers: bool = False
+
+    @property
+    def blocks(self) -> nn.ModuleList | None:
+        """The Transformer blocks, bottom first, where the encoder has them."""
+        return None
+
+    @abstractmethod
+    def forward(self, inputs: Inputs) -> Words:
+        """One vector per unit."""
+
+    def save_files(self, folder: Path) -> None:  # noqa: B027  an encoder without files saves none
+        """Writes what a rebuild needs besides weights: configuration and tokenizer."""
+
+    @classmethod
+    @abstractmethod
+    def rebuild(cls, folder: Path, **settings: Any) -> Self:
+        """The encoder of a saved model, without weights: from the files in the folder, never from a name."""

@@ -1,1 +1,35 @@
-"""Wingspan."""
+"""Heads: span vectors to features and class scores. This file is the contract; siblings implement it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+
+class Scored(NamedTuple):
+    """What a head says about each candidate."""
+
+    features: Tensor | None  # (B, M, F) what the scores are linear in; None where that is the span vector itself
+    scores: Tensor  # (B, M, C) raw
+    divergence: Tensor | None = None  # (B, M) what a stochastic head charges
+
+
+class Head(nn.Module, ABC):
+    """Constructed as `part(span_size, num_classes, *, settings...)`.
+
+    `entry` is the first linear layer: a span representation may compute it per word, then `finish` does the rest.
+    """
+
+    size: int
+    """The size F of the features."""
+    entry: nn.Linear
+
+    @abstractmethod
+    def finish(self, entered: Tensor) -> Scored:
+        """From the entry layer's output to the scores."""
+
+    @abstractmethod
+    def forward(self, spans: Tensor) -> Scored:
+        """From span vectors to scores, with dropout in training.  (B, M, S)"""

@@ -1,1 +1,52 @@
-"""Wingspan."""
+"""Objectives: states and targets to a loss; some also read entities back. This file is the contract."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from wingspan.batch import Found, Gold, Inputs
+from wingspan.labels import LabelSet
+from wingspan.model import States
+from wingspan.text import Sentence
+
+Thresholds = float | Mapping[str, float] | None
+
+
+class Sizes(NamedTuple):
+    """All an objective may know of the model it serves."""
+
+    labels: LabelSet
+    max_width: int
+    overlap: str  # flat, nested or any, as the training gold is
+    word: int
+    span: int
+    feature: int
+
+
+class Objective(nn.Module, ABC):
+    """Constructed as `part(sizes, *, settings...)`. What `predicts` is saved with the model and can read entities."""
+
+    predicts: ClassVar[bool] = False
+
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Any:
+        """The CPU face: what the loss needs besides the gold spans, as arrays. None by default."""
+        return None
+
+    @abstractmethod
+    def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
+        """The loss, a scalar."""
+
+    def read(self, states: States, thresholds: Thresholds = None) -> Found:
+        """The entities the model finds."""
+        raise TypeError(f"{type(self).__name__} does not read entities")
+
+
+def threshold_of(label: str | None, thresholds: Thresholds) -> float | None:
+    """What score a label must reach; None where nothing was asked."""
+    if thresholds is None or isinstance(thresholds, float | int):
+        return thresholds
+    return thresholds.get(label or "")

@@ -1,1 +1,60 @@
-"""Wingspan."""
+"""One file per system, its ablations beside it. `find` resolves what the shell calls NAME/VARIANT."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from wingspan.recipe import Recipe
+
+NAMES = ("baseline", "bundling")
+
+
+def variants(name: str) -> dict[str, Callable[[], Recipe]]:
+    """The variants of a system; the one named "" is its default."""
+    found: dict[str, Callable[[], Recipe]] = import_module(f"wingspan.recipes.{name}").variants
+    return found
+
+
+def find(name: str) -> Recipe:
+    """A recipe by NAME, NAME/VARIANT, or the path of a Python file of yours with a function `recipe()`."""
+    if name.endswith(".py"):
+        return from_file(Path(name))
+    system, _, variant = name.partition("/")
+    if system == "auto":
+        system = "baseline"
+    if system not in NAMES:
+        raise ValueError(f"no recipe {system!r}{near(system, NAMES)}; there are {', '.join(NAMES)}")
+    known = variants(system)
+    if variant not in known:
+        names = [v for v in known if v]
+        raise ValueError(
+            f"recipe {system!r} has no variant {variant!r}{near(variant, names)}; there are {', '.join(names)}"
+        )
+    return known[variant]()
+
+
+def near(name: str, known: list[str] | tuple[str, ...]) -> str:
+    """A hint for a misspelt name."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def from_file(path: Path) -> Recipe:
+    """The recipe of a user's own file. It runs that file, which the user named on purpose."""
+    if not path.is_file():
+        raise ValueError(f"{path}: no such recipe file; check the path")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, "recipe"):
+        raise ValueError(f"{path}: a recipe file needs a function recipe() that returns a wingspan.recipe.Recipe")
+    recipe = module.recipe()
+    if not isinstance(recipe, Recipe):
+        raise ValueError(f"{path}: recipe() must return a wingspan.recipe.Recipe, not {type(recipe).__name__}")
+    return recipe

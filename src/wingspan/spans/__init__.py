@@ -1,1 +1,30 @@
-"""Wingspan."""
+"""Span representations: unit vectors to one vector per candidate. This file is the contract; siblings implement it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from wingspan.candidates import Candidates
+from wingspan.encoders import Words
+
+
+class SpanRepresentation(nn.Module, ABC):
+    """One vector for each candidate span.
+
+    Constructed as `part(encoder, max_width, *, settings...)`. `takes_lists` says whether candidates of any width in any
+    order are possible, or only the dense grid.
+    """
+
+    size: int
+    takes_lists: bool = True
+
+    @abstractmethod
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, M, size)"""
+
+    def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
+        """A linear layer over the span vectors; a part that can do it per word, where that is exact, overrides this."""
+        projected: Tensor = linear(self(words, candidates))
+        return projected

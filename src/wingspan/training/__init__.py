@@ -1,1 +1,1 @@
-"""Wingspan."""
+"""From a recipe and documents to a trained model."""

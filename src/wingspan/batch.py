@@ -1,0 +1,164 @@
+"""Sentences to arrays: what the encoder reads, where the gold spans are. Numpy only; `model.tensors` makes them tensors.
+
+A unit is a word, or a word piece where the encoder works on pieces. Legend: B sentences, T tokens, L units, E gold spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wingspan.labels import LabelSet
+from wingspan.text import Entity, Sentence, Span
+
+Array = Any  # np.ndarray before `model.tensors`, torch.Tensor after it: the same fields travel through both
+
+
+class Inputs(NamedTuple):
+    """What a model reads of a batch, at training and prediction alike."""
+
+    tokens: Array  # (B, T) ids of pieces, or of hashed features
+    token_mask: Array  # (B, T) true for real tokens
+    unit_of_token: Array  # (B, T) the unit a token belongs to; L for special tokens and padding
+    unit_mask: Array  # (B, L) true for real units
+    words: Array  # (B, L) the word a unit belongs to
+    starts: Array  # (B, L) the unit starts a word
+    ends: Array  # (B, L) the unit ends a word
+    shapes: Array  # (B, L) the shape of the unit's word, see `shape_of`
+    core: Array  # (B, 2) units whose spans count
+    reach: Array  # (B, 2) units in which they must end
+    dataset: Array  # (B,) which corpus the sentence is from
+
+
+class Gold(NamedTuple):
+    """Gold spans in units."""
+
+    start: Array  # (B, E)
+    end: Array  # (B, E)
+    label: Array  # (B, E) class ids
+    mask: Array  # (B, E) true for real spans
+
+
+class Batch(NamedTuple):
+    """One step's worth of data."""
+
+    inputs: Inputs
+    gold: Gold
+    targets: Mapping[str, Any]  # by the name of the objective
+    sentences: Sequence[Sentence]
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Makes batches in data-loader workers: a tokenizer, and the CPU face of each objective. Holds no weights."""
+
+    tokenize: Callable[[Sequence[Sentence]], Inputs]
+    labels: LabelSet
+    targets: Mapping[str, Callable[[Sequence[Sentence], Inputs], Any]]
+
+    def inputs(self, sentences: Sequence[Sentence]) -> Inputs:
+        """What the model reads, without any gold."""
+        datasets = np.array([self.labels.dataset_id(sentence.dataset) for sentence in sentences], dtype=np.int64)
+        return self.tokenize(sentences)._replace(dataset=datasets)
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Batch:
+        """A batch of these sentences."""
+        inputs = self.inputs(sentences)
+        return Batch(
+            inputs,
+            gold_spans(sentences, inputs, self.labels),
+            {name: make(sentences, inputs) for name, make in self.targets.items()},
+            sentences,
+        )
+
+
+SHAPES = ("lower", "Title", "UPPER", "mIxed", "digit", "punctuation", "other")
+
+
+@lru_cache(maxsize=100_000)
+def shape_of(word: str) -> int:
+    """The shape of a word, as an index into `SHAPES`: what an uncased tokenizer forgets."""
+    if word.isdigit():
+        return 4
+    if not any(map(str.isalpha, word)):
+        return 5 if not any(map(str.isalnum, word)) else 6
+    if word.islower():
+        return 0
+    if word.isupper():
+        return 2 if len(word) > 1 else 1
+    return 1 if word[0].isupper() and word[1:].islower() else 3
+
+
+def word_units(sentences: Sequence[Sentence]) -> dict[str, Array]:
+    """The fields of `Inputs` for encoders that give one vector per word."""
+    longest = max([len(sentence.words) for sentence in sentences] + [1])
+    mask = np.zeros((len(sentences), longest), dtype=bool)
+    shapes = np.zeros((len(sentences), longest), dtype=np.int64)
+    for row, sentence in enumerate(sentences):
+        mask[row, : len(sentence.words)] = True
+        shapes[row, : len(sentence.words)] = [shape_of(word) for word in sentence.words]
+    return {
+        "unit_mask": mask,
+        "words": np.broadcast_to(np.arange(longest), mask.shape).copy(),
+        "starts": mask.copy(),
+        "ends": mask.copy(),
+        "shapes": shapes,
+        "core": np.array([sentence.core for sentence in sentences], dtype=np.int64).reshape(-1, 2),
+        "reach": np.array([sentence.reach for sentence in sentences], dtype=np.int64).reshape(-1, 2),
+        "dataset": np.zeros(len(sentences), dtype=np.int64),
+    }
+
+
+def unit_ranges(units_to_words: Array, num_units: int) -> tuple[Array, Array]:
+    """For one sentence: the first unit of each word, and one past its last.  (L,) -> (words,), (words,)"""
+    real = units_to_words[:num_units]
+    words = np.arange(int(real[-1]) + 1 if num_units else 0)
+    return np.searchsorted(real, words, "left"), np.searchsorted(real, words, "right")
+
+
+def gold_spans(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet) -> Gold:
+    """The contiguous gold entities of each sentence as units and classes; labels the model does not have are left out."""
+    rows: list[list[tuple[int, int, int]]] = []
+    for row, sentence in enumerate(sentences):
+        first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
+        found = []
+        for entity in sentence.entities:
+            label = labels.id(sentence.dataset, entity.label)
+            if label is not None and not entity.discontinuous:
+                found.append((int(first[entity.start]), int(past[entity.end - 1]), label))
+        rows.append(sorted(set(found)))
+    widest = max([len(row) for row in rows] + [1])
+    table = np.zeros((len(rows), widest, 3), dtype=np.int64)
+    mask = np.zeros((len(rows), widest), dtype=bool)
+    for at, found in enumerate(rows):
+        if found:
+            table[at, : len(found)] = found
+            mask[at, : len(found)] = True
+    return Gold(table[..., 0], table[..., 1], table[..., 2], mask)
+
+
+class Found(NamedTuple):
+    """What an objective reads off the model's states: spans in units, for any number of sentences."""
+
+    sentence: Array  # (N,) row of the batch
+    start: Array  # (N,)
+    end: Array  # (N,)
+    label: Array  # (N,) class ids
+    score: Array  # (N,)
+
+
+def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
+    """Found spans as entities in words, sentence by sentence. `inputs` are arrays, as the tokenizer made them."""
+    names = labels.names()
+    sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
+    for row, start, end, label, score in zip(*(part.tolist() for part in found), strict=True):
+        name = names[label]
+        assert name is not None, "an objective never reads the class of no entity"
+        words = inputs.words[row]
+        span = Span(int(words[start]), int(words[end - 1]) + 1)
+        sentences[row].append(Entity(name, (span,), score))
+    return sentences

@@ -1,0 +1,73 @@
+"""The model card: what a model is, what it was trained on, how well it does, how to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wingspan.labels import LabelSet
+from wingspan.recipe import Recipe
+
+
+def model_card(recipe: Recipe, labels: LabelSet, facts: Mapping[str, Any]) -> str:
+    """A README.md with the front matter the hub reads."""
+    types = sorted({label for names in labels.types.values() for label in names})
+    return "\n".join([*front_matter(facts), *body(recipe, types, facts)]) + "\n"
+
+
+def front_matter(facts: Mapping[str, Any]) -> list[str]:
+    """YAML for the hub."""
+    lines = [
+        "---",
+        "library_name: wingspan",
+        "pipeline_tag: token-classification",
+        "tags: [wingspan, named-entity-recognition, span-based-ner]",
+    ]
+    scores = facts.get("test") or facts.get("dev")
+    if scores:
+        micro = scores["micro"]
+        lines += [
+            "model-index:",
+            "- name: wingspan model",
+            "  results:",
+            "  - task: {type: token-classification, name: Named Entity Recognition}",
+            f"    dataset: {{name: '{'test' if facts.get('test') else 'dev'}', type: local}}",
+            "    metrics:",
+            *(f"    - {{type: {name}, value: {micro[name]:.2f}}}" for name in ("precision", "recall", "f1")),
+        ]
+    return [*lines, "---"]
+
+
+def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str]:
+    """The part people read."""
+    lines = [
+        f"# A {recipe.name} model",
+        "",
+        f"System: {recipe.paper}",
+        "",
+        f"Entity types: {', '.join(types) if types else 'none'}.",
+        f"Spans of up to {recipe.max_width} words; decoding: {recipe.overlap}; entities are read from {recipe.read_with}.",
+        "Documents of any length are read in overlapping windows; nothing is cut off.",
+        "",
+        "```python",
+        "import wingspan",
+        "",
+        'model = wingspan.load("THIS FOLDER")',
+        'for entity in model.predict("Your text.")[0].to_dict()["entities"]:',
+        '    print(entity["start"], entity["end"], entity["label"], entity["text"], entity["score"])',
+        "```",
+        "",
+    ]
+    for name in ("dev", "test"):
+        if facts.get(name):
+            micro = facts[name]["micro"]
+            lines.append(
+                f"Strict {name} scores: precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, "
+                f"F1 {micro['f1']:.2f} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)."
+            )
+    for line in facts.get("coverage", []):
+        lines += ["", line]
+    for name in ("seed", "train_fingerprint", "versions"):
+        if facts.get(name) is not None:
+            lines += ["", f"{name.replace('_', ' ').capitalize()}: {facts[name]}"]
+    return lines

@@ -1,0 +1,117 @@
+"""Hashed word, prefix, suffix and shape features with a BiLSTM, trained from nothing: the default that needs no download.
+
+Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is fitted, unknown words share their affixes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wingspan.batch import Inputs, word_units
+from wingspan.encoders import Encoder, Tokenize, Words
+from wingspan.recurrent import BiLSTM
+from wingspan.text import Sentence
+
+FEATURES = 10
+LONGEST = 64  # characters of a word that are looked at; a 300,000-character "word" must not cost more than its affixes
+
+
+@lru_cache(maxsize=200_000)
+def features(word: str) -> tuple[int, ...]:
+    """The hashed features of one word, as 31-bit numbers; the encoder takes them modulo its table."""
+    head, tail = word[:LONGEST], word[-LONGEST:]
+    low, end = head.lower(), tail.lower()
+    pattern = "".join(key for key, _ in groupby(map(kind, head)))
+    named = (
+        f"w{head}",
+        f"l{low}" if len(word) <= LONGEST else "l",
+        *(f"p{low[:n]}" for n in (2, 3, 4)),
+        *(f"s{end[-n:]}" for n in (2, 3, 4)),
+        f"x{pattern}",
+        f"n{min(len(word), 12)}{head[:1]}",
+    )
+    return tuple(zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF for name in named)
+
+
+def kind(character: str) -> str:
+    """One letter for a class of characters: X upper case, x lower case, 9 digit, the character itself otherwise."""
+    if character.isdigit():
+        return "9"
+    if character.isalpha():
+        return "X" if character.isupper() else "x"
+    return character
+
+
+class HashedTokenize(Tokenize):
+    """Words to feature hashes."""
+
+    def __init__(self, buckets: int, max_length: int) -> None:
+        self.buckets = buckets
+        self.max_length = max_length
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
+        """Each word has `FEATURES` tokens, one after the other."""
+        units = word_units(sentences)
+        batch, longest = units["unit_mask"].shape
+        tokens = np.zeros((batch, longest, FEATURES), dtype=np.int64)
+        for row, sentence in enumerate(sentences):
+            tokens[row, : len(sentence.words)] = [features(word) for word in sentence.words]
+        owner = np.where(units["unit_mask"], np.arange(longest), longest)
+        return Inputs(
+            tokens=tokens.reshape(batch, -1) % self.buckets,
+            token_mask=np.repeat(units["unit_mask"], FEATURES, axis=1),
+            unit_of_token=np.repeat(owner, FEATURES, axis=1),
+            **units,
+        )
+
+    def measure(self, words: Sequence[str]) -> list[int]:
+        """A word is one unit, however long."""
+        return [1] * len(words)
+
+
+class HashedEncoder(Encoder):
+    """Feature hashes to vectors: a table, a projection, a BiLSTM."""
+
+    def __init__(
+        self,
+        *,
+        buckets: int = 20_000,
+        embedding: int = 64,
+        hidden: int = 128,
+        dropout: float = 0.3,
+        max_length: int = 256,
+    ) -> None:
+        super().__init__()
+        self.tokenize = HashedTokenize(buckets, max_length)
+        self.table = nn.Embedding(buckets, embedding)
+        nn.init.normal_(self.table.weight, std=0.1)
+        self.project = nn.Linear(FEATURES * embedding, hidden)
+        self.normalize = nn.LayerNorm(hidden)
+        self.recurrent = BiLSTM(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.size = hidden + self.recurrent.size
+
+    def forward(self, inputs: Inputs) -> Words:
+        """Word vectors: the word's own features beside what the BiLSTM says of its place."""
+        batch, longest = inputs.unit_mask.shape
+        looked_up: Tensor = self.table(inputs.tokens)  # (B, L * features, embedding)
+        own = self.normalize(torch.relu(self.project(looked_up.view(batch, longest, -1))))
+        own = self.dropout(own)  # (B, L, hidden)
+        top = torch.cat([own, self.dropout(self.recurrent(own, inputs.unit_mask.sum(-1)))], -1)
+        top = top * inputs.unit_mask.unsqueeze(-1)
+        count = inputs.unit_mask.sum(-1, keepdim=True).clamp(min=1)
+        return Words(top, (), top.sum(1) / count, inputs.unit_mask)
+
+    @classmethod
+    def rebuild(cls, folder: Path, **settings: Any) -> Self:
+        """Nothing is read: the settings say everything."""
+        return cls(**settings)

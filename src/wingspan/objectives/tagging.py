@@ -1,0 +1,145 @@
+"""BIO tags for words, by softmax or a linear-chain CRF; reads entities back from the tags.
+
+Flat gold has one tag layer with 2m+1 tags; gold with nesting has one layer of three tags (O, B, I) for each type.
+See: paper 002 eq. 3 to 8. What a tagger cannot hold (same-type nesting, discontinuity) is counted by coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wingspan.batch import Found, Gold, Inputs
+from wingspan.crf import LinearChain
+from wingspan.model import States
+from wingspan.objectives import Objective, Sizes, Thresholds, threshold_of
+from wingspan.text import Sentence
+
+
+class TaggedWords(NamedTuple):
+    """The words of a batch that take part, moved to the front."""
+
+    unit: Tensor  # (B, L) the first unit of each such word
+    mask: Tensor  # (B, L)
+
+
+class Tagging(Objective):
+    """Token-mean cross entropy, or the CRF's negative log likelihood per word."""
+
+    predicts = True
+
+    def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:
+        super().__init__()
+        self.names = sizes.labels.names()
+        classes = [at for at, name in enumerate(self.names) if name is not None]
+        # layer_of and offset_of say where a class has its B tag; I follows B
+        self.one_layer = sizes.overlap == "flat"
+        self.layer_of = {c: 0 if self.one_layer else n for n, c in enumerate(classes)}
+        self.begin_of = {c: 1 + 2 * n if self.one_layer else 1 for n, c in enumerate(classes)}
+        self.classes = classes
+        self.layers = 1 if self.one_layer else max(len(classes), 1)
+        self.tags = 1 + 2 * len(classes) if self.one_layer else 3
+        self.dropout = nn.Dropout(dropout)
+        self.score = nn.Linear(sizes.word, self.layers * self.tags)
+        nn.init.normal_(self.score.weight, std=spread)
+        nn.init.zeros_(self.score.bias)
+        self.chain = LinearChain(self.layers, self.tags) if crf else None
+
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> None:
+        """Nothing: tags follow from the gold spans."""
+
+    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
+        """The loss over the words of the core; what lies beyond it belongs to another window."""
+        words = words_between(states.inputs, states.inputs.core)
+        scores = self._scores(states, words)  # (B, G, L, K)
+        tags = self._tags(words, gold)  # (B, G, L)
+        count = words.mask.sum().clamp(min=1) * self.layers
+        if self.chain is not None:
+            return -self.chain.log_likelihood(scores, tags, words.mask).sum() / count
+        cost = F.cross_entropy(scores.float().permute(0, 3, 1, 2), tags, reduction="none")
+        return (cost * words.mask[:, None]).sum() / count
+
+    def _scores(self, states: States, words: TaggedWords) -> Tensor:
+        top = states.words.top.gather(1, words.unit.unsqueeze(-1).expand(-1, -1, states.words.top.shape[-1]))
+        scores: Tensor = self.score(self.dropout(top))  # (B, L, G * K)
+        return scores.unflatten(-1, (self.layers, self.tags)).transpose(1, 2)
+
+    def _tags(self, words: TaggedWords, gold: Gold) -> Tensor:
+        """Gold spans as tags. Where two of one layer overlap, the one that comes first in the text wins."""
+        batch, length = words.unit.shape
+        tags = words.unit.new_zeros(batch, self.layers, length)
+        device = tags.device
+        layer = torch.tensor([self.layer_of.get(c, 0) for c in range(len(self.names))], device=device)[gold.label]
+        begin = torch.tensor([self.begin_of.get(c, 0) for c in range(len(self.names))], device=device)[gold.label]
+        inside = (words.unit[:, None] >= gold.start[..., None]) & (words.unit[:, None] < gold.end[..., None])
+        inside &= gold.mask[..., None] & words.mask[:, None]  # (B, E, L)
+        first = words.unit[:, None] == gold.start[..., None]
+        wanted = torch.where(first, begin[..., None], begin[..., None] + 1)  # (B, E, L)
+        rows = torch.arange(batch, device=device)
+        free = torch.ones_like(tags, dtype=torch.bool)
+        for at in range(gold.start.shape[1]):  # over the few gold spans of a sentence, all sentences at once
+            here = inside[:, at]  # (B, L)
+            taken = free[rows, layer[:, at]]
+            fits = (taken | ~here).all(-1, keepdim=True)  # all of the span is still free
+            put = here & fits
+            tags[rows, layer[:, at]] = torch.where(put, wanted[:, at], tags[rows, layer[:, at]])
+            free[rows, layer[:, at]] = taken & ~put
+        return tags
+
+    def read(self, states: States, thresholds: Thresholds = None) -> Found:
+        """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score."""
+        inputs = states.inputs
+        words = words_between(inputs, torch.stack([inputs.core[:, 0], inputs.reach[:, 1]], 1))
+        scores = self._scores(states, words)
+        if self.chain is not None:
+            tags = self.chain.viterbi(scores, words.mask)
+            chance = self.chain.marginals(scores, words.mask)
+        else:
+            chance = scores.float().softmax(-1)
+            tags = chance.argmax(-1)
+        sure = chance.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
+        tags = tags * words.mask[:, None]  # padding is O
+        past = unit_ends(inputs).gather(1, words.unit)  # (B, L) one past the last unit of each word
+        arrays = [part.cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core)]
+        return self._entities(*arrays, thresholds)
+
+    def _entities(self, tags: Any, sure: Any, unit: Any, past: Any, core: Any, thresholds: Thresholds) -> Found:
+        type_of = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
+        before = np.concatenate([np.zeros_like(type_of[..., :1]), type_of[..., :-1]], -1)
+        begins = (type_of > 0) & ((tags % 2 == 1) | (before != type_of))
+        found: list[tuple[int, int, int, int, float]] = []
+        for row, layer, at in zip(*(part.tolist() for part in np.nonzero(begins)), strict=True):
+            if unit[row, at] >= core[row, 1]:
+                continue  # begins behind the core: the next window owns it
+            end = at + 1
+            while end < tags.shape[-1] and tags[row, layer, end] == 2 * type_of[row, layer, at]:
+                end += 1
+            label = self.classes[int(type_of[row, layer, at]) - 1 if self.one_layer else layer]
+            score = float(sure[row, layer, at:end].min())
+            bar = threshold_of(self.names[label], thresholds)
+            if bar is None or score >= bar:
+                found.append((row, int(unit[row, at]), int(past[row, end - 1]), label, score))
+        columns = list(zip(*found, strict=True)) or [()] * 5
+        kinds = (np.int64, np.int64, np.int64, np.int64, np.float64)
+        return Found(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+
+
+def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:
+    """The words whose first unit lies in the bounds, moved to the front, so that a chain runs over them alone."""
+    at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
+    chosen = inputs.starts & inputs.unit_mask & (at >= bounds[:, :1]) & (at < bounds[:, 1:])  # (B, L)
+    order = (~chosen).long().argsort(dim=1, stable=True)
+    return TaggedWords(order, chosen.gather(1, order))
+
+
+def unit_ends(inputs: Inputs) -> Tensor:
+    """For each unit, one past the last unit of its word.  (B, L)"""
+    length = inputs.unit_mask.shape[1]
+    at = torch.arange(1, length + 1, device=inputs.unit_mask.device).expand_as(inputs.words)
+    ends = torch.where(inputs.ends, at, length)
+    return ends.flip(1).cummin(1).values.flip(1)

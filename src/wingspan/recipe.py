@@ -1,0 +1,154 @@
+"""A paper is a recipe: which parts, which losses, how long. An ablation is another recipe, never an `if` in a model.
+
+Parts are `functools.partial` objects over real constructors, so that mypy checks them and no registry is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+from torch import nn
+
+from wingspan.candidates import CandidatePolicy, Grid
+from wingspan.corpora.segment import Segmenting
+from wingspan.decoding import Overlap
+from wingspan.encoders import Encoder
+from wingspan.heads import Head
+from wingspan.labels import LabelSet
+from wingspan.model import Scorer, SpanModel
+from wingspan.objectives import Objective, Sizes, Thresholds
+from wingspan.objectives.tagging import Tagging
+from wingspan.spans import SpanRepresentation
+
+Part = Callable[..., Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Term:
+    """One loss and its weight (the papers' alpha, beta, gamma)."""
+
+    objective: Part
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training: for how many epochs (None: `train.epochs`), with which terms (None: all)."""
+
+    epochs: int | None = None
+    terms: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How weights are learned. `factors` multiplies the learning rate of parameters by the prefix of their name."""
+
+    epochs: int = 20
+    batch_size: int = 16
+    learning_rate: float = 5e-5
+    factors: Mapping[str, float] = field(default_factory=dict)
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    warmup: float = 0.1
+    """The share of all steps in which the learning rate rises."""
+    weight_decay: float = 0.01
+    decay_bias: bool = False
+    adam_eps: float = 1e-8
+    clip: float = 1.0
+    accumulate: int = 1
+    precision: Literal["no", "bf16", "fp16"] = "no"
+    budget: int = 16_384
+    """The most units (sentences times longest) of one batch."""
+    patience: int | None = None
+    """Stop after so many epochs without a better dev F1."""
+    checkpoint_steps: int | None = None
+    """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that varies between systems, and nothing else."""
+
+    name: str
+    paper: str
+    encoder: Part
+    terms: Mapping[str, Term]
+    spans: Part | None = None
+    head: Part | None = None
+    candidates: Part = partial(Grid)
+    read_with: str = "spans"
+    """The term that reads entities: spans or tags."""
+    overlap: Overlap | Literal["auto"] = "auto"
+    thresholds: Thresholds = None
+    max_width: int | Literal["auto"] = "auto"
+    segments: Segmenting = Segmenting()
+    phases: tuple[Phase, ...] = (Phase(),)
+    train: TrainSettings = TrainSettings()
+
+    def __post_init__(self) -> None:
+        """A recipe that cannot read entities is a mistake worth one sentence."""
+        if self.read_with not in self.terms:
+            raise ValueError(
+                f"recipe {self.name!r} reads with {self.read_with!r} but has terms {', '.join(self.terms)}"
+            )
+        if (self.spans is None) != (self.head is None):
+            raise ValueError(f"recipe {self.name!r} needs both spans and head, or neither")
+
+
+class Learner(nn.Module):
+    """Model and objectives together: the one module that training wraps, so that every parameter is seen."""
+
+    def __init__(self, model: SpanModel, objectives: Mapping[str, Objective], weights: Mapping[str, float]) -> None:
+        super().__init__()
+        self.model = model
+        self.objectives = nn.ModuleDict(dict(objectives))
+        self.weights = dict(weights)
+
+    def forward(self, inputs: Any, gold: Any, targets: Mapping[str, Any], terms: tuple[str, ...]) -> dict[str, Any]:
+        """The losses by name; the weighted sum under "loss"."""
+        states = self.model(inputs, gold)
+        losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
+        losses["loss"] = sum(self.weights[name] * losses[name] for name in terms)
+        return losses
+
+
+def assemble(recipe: Recipe, labels: LabelSet, encoder: Encoder | None = None) -> Learner:
+    """Builds the parts of a resolved recipe. Sizes flow from part to part; none is computed by hand."""
+    assert isinstance(recipe.max_width, int), "max_width is resolved before assembling"
+    assert recipe.overlap != "auto", "overlap is resolved before assembling"
+    encoder = encoder if encoder is not None else expect(recipe.encoder(), Encoder)
+    scorer, span_size, feature_size = None, 0, 0
+    if recipe.spans is not None and recipe.head is not None:
+        spans = expect(recipe.spans(encoder, recipe.max_width), SpanRepresentation)
+        head = expect(recipe.head(spans.size, labels.num_classes), Head)
+        candidates = expect(recipe.candidates(recipe.max_width), CandidatePolicy)
+        scorer, span_size, feature_size = Scorer(candidates, spans, head), spans.size, head.size
+    sizes = Sizes(labels, recipe.max_width, recipe.overlap, encoder.size, span_size, feature_size)
+    objectives = {name: expect(term.objective(sizes), Objective) for name, term in recipe.terms.items()}
+    weights = {name: term.weight for name, term in recipe.terms.items()}
+    return Learner(SpanModel(encoder, scorer), objectives, weights)
+
+
+def expect(part: Any, family: type[T]) -> T:
+    """A part of the wrong family is said here, not as an attribute error later."""
+    if not isinstance(part, family):
+        raise ValueError(f"a {family.__name__} is needed here, not a {type(part).__name__}")
+    return part
+
+
+def bundle(recipe: Recipe, weight: float = 0.1, crf: bool = False, **spans: Any) -> Recipe:
+    """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 14.
+
+    For a tagger give `spans`, `head`, `candidates` and `objective` of the span part.
+    """
+    if "tags" in recipe.terms and "spans" in recipe.terms:
+        raise ValueError(f"recipe {recipe.name!r} is bundled already; change terms.tags.weight instead")
+    if "tags" not in recipe.terms:
+        rest = {name: replace(term, weight=term.weight * (1 - weight)) for name, term in recipe.terms.items()}
+        return replace(recipe, terms={**rest, "tags": Term(partial(Tagging, crf=crf), weight)})
+    objective = spans.pop("objective")
+    terms = {"spans": Term(objective, 1 - weight), "tags": replace(recipe.terms["tags"], weight=weight)}
+    return replace(recipe, terms=terms, **spans)

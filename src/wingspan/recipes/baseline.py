@@ -1,0 +1,39 @@
+"""A small recognizer that needs no download: hashed word features, a BiLSTM, pooled spans. The default to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from wingspan.encoders.hashed import HashedEncoder
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.objectives.classification import Classification
+from wingspan.recipe import Recipe, Term, TrainSettings
+from wingspan.spans.pooled import PooledSpans
+
+
+def recipe() -> Recipe:
+    """First, last and maximum of the words, the width, one hidden layer; all spans of the grid."""
+    return Recipe(
+        name="baseline",
+        paper="no paper: hashed features, BiLSTM and pooled spans, trained from nothing",
+        encoder=partial(HashedEncoder),
+        spans=partial(PooledSpans, views=("first", "last", "max"), width_size=25),
+        head=partial(FeedForwardHead, hidden=(128,), dropout=0.3),
+        terms={"spans": Term(partial(Classification))},
+        train=TrainSettings(epochs=20, batch_size=16, learning_rate=2e-3, warmup=0.05, clip=5.0),
+    )
+
+
+def pretrained() -> Recipe:
+    """The same spans and head on a pretrained encoder."""
+    from dataclasses import replace
+
+    train = TrainSettings(
+        epochs=12, batch_size=16, learning_rate=1e-4, factors={"model.scorer": 10.0, "model.encoder.shapes": 10.0}
+    )
+    return replace(recipe(), encoder=partial(PretrainedEncoder, name="minilm"), train=train)
+
+
+variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretrained}

@@ -1,0 +1,88 @@
+"""Spans as a selection of pooled views: first, last, mean, max of their words, the sentence, the width.
+
+See: paper 002 eq. 9 to 11 (boundary, pooling, hybrid); paper 000 (first, mean, last); paper 004 (first, last, width).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from wingspan import grid
+from wingspan.candidates import Candidates
+from wingspan.encoders import Encoder, Words
+from wingspan.spans import SpanRepresentation
+
+VIEWS = ("first", "last", "mean", "max")
+
+
+class PooledSpans(SpanRepresentation):
+    """The chosen views side by side, then the sentence vector, then a width embedding."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        max_width: int,
+        *,
+        views: Sequence[str] = ("first", "last", "max"),
+        sentence: bool = False,
+        width_size: int = 0,
+    ) -> None:
+        super().__init__()
+        unknown = [view for view in views if view not in VIEWS]
+        if unknown:
+            raise ValueError(f"PooledSpans has no view {unknown[0]!r}; use {', '.join(VIEWS)}")
+        self.views = tuple(views)
+        self.sentence = sentence
+        # row 0 is width 1; training keeps gold spans wider than the grid, which share the last row
+        self.widths = nn.Embedding(max_width, width_size) if width_size else None
+        self.size = encoder.size * (len(self.views) + sentence) + width_size
+
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, M, size)"""
+        parts = [pool(view, words.top, candidates) for view in self.views]
+        if self.sentence:
+            parts.append(words.sentence[:, None].expand(-1, candidates.start.shape[1], -1))
+        if self.widths is not None:
+            parts.append(self.widths(self._width(candidates)))
+        return torch.cat([part.to(words.top.dtype) for part in parts], -1)
+
+    def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
+        """Each view times its columns of the weight. All but the maximum commute with it, so words are projected once."""
+        columns = iter(linear.weight.split(self._sizes(words), dim=1))
+        total = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
+        out = total.expand(*candidates.start.shape, -1)  # (B, M, out)
+        for view in self.views:
+            weight = next(columns).T
+            if view == "max":
+                out = out + pool(view, words.top, candidates) @ weight
+            else:
+                out = out + pool(view, words.top @ weight, candidates)
+        if self.sentence:
+            out = out + (words.sentence @ next(columns).T)[:, None]
+        if self.widths is not None:
+            out = out + (self.widths.weight @ next(columns).T)[self._width(candidates)]
+        return out
+
+    def _sizes(self, words: Words) -> list[int]:
+        sizes = [words.top.shape[-1]] * (len(self.views) + self.sentence)
+        return [*sizes, self.widths.embedding_dim] if self.widths is not None else sizes
+
+    def _width(self, candidates: Candidates) -> Tensor:
+        assert self.widths is not None
+        return (candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1)
+
+
+def pool(view: str, words: Tensor, candidates: Candidates) -> Tensor:
+    """One view of the candidates: cumulative on the grid, gathered from a list.  (B, L, D) -> (B, M, D)"""
+    if candidates.width is not None:
+        dense = {"first": grid.first_words, "last": grid.windows, "mean": grid.mean_words, "max": grid.max_words}
+        return dense[view](words, candidates.width).flatten(1, 2)
+    if view == "first":
+        return grid.pick(words, candidates.start)
+    if view == "last":
+        return grid.pick(words, candidates.end - 1)
+    ranges = grid.range_means if view == "mean" else grid.range_maxima
+    return ranges(words, candidates.start, candidates.end)

@@ -1,0 +1,197 @@
+"""The loop, a generator of Progress: it trains and scores; whoever consumes it saves, logs and shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import Accelerator
+
+from wingspan.batch import Collate
+from wingspan.evaluation.scores import Scores, recognition
+from wingspan.labels import LabelSet
+from wingspan.model import tensors
+from wingspan.recipe import Learner, Phase, Recipe
+from wingspan.recognizer import Recognizer
+from wingspan.sampling import batches
+from wingspan.text import Document, Sentence
+from wingspan.training.optimizer import build_optimizer, rate_factor, set_rates
+from wingspan.training.state import Place, latest_state, load_place, load_state, save_state
+
+CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
+
+
+class Progress(NamedTuple):
+    """What happened up to here."""
+
+    place: Place
+    steps: int  # optimizer steps of the whole run
+    losses: Mapping[str, float]  # means since the last progress
+    scores: Scores | None  # of the dev documents, at the end of an epoch
+    best: bool  # the model is the best so far: save it
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on, and what decides which epoch is best."""
+
+    sentences: Sequence[Sentence]
+    dev: Sequence[Document] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: the resolved recipe, its learner, the data, a seed, a folder for states."""
+
+    recipe: Recipe
+    labels: LabelSet
+    learner: Learner
+    data: Data
+    seed: int = 0
+    states: Path | None = None
+    resume: bool = False
+
+
+def train(run: Run, accelerator: Accelerator) -> Iterator[Progress]:
+    """Trains phase by phase. Every random draw of a step follows from (seed, phase, epoch, step)."""
+    plans = [plan(run, number) for number in range(len(run.recipe.phases))]
+    steps = sum(optimizer_steps(epochs, run.recipe.train.accumulate) for epochs in plans)
+    state = latest_state(run.states) if run.resume and run.states else None
+    place = load_place(state) if state else Place()
+    learner = accelerator.prepare(run.learner)
+    for number, phase in enumerate(run.recipe.phases):
+        if number < place.phase:
+            continue
+        optimizer = accelerator.prepare(build_optimizer(run.learner, run.recipe.train))
+        if state is not None:
+            load_state(state, run.learner, optimizer if number == place.phase else None, accelerator.scaler)
+            state = None
+        for progress in train_phase(run, accelerator, learner, optimizer, phase, plans[number], place, steps):
+            place = progress.place
+            yield progress
+        place = replace(place, phase=number + 1, epoch=0, step=0)
+
+
+def plan(run: Run, number: int) -> list[list[list[int]]]:
+    """The batches of every epoch of a phase, in order."""
+    settings, phase = run.recipe.train, run.recipe.phases[number]
+    epochs = settings.epochs if phase.epochs is None else phase.epochs
+    lengths = [len(sentence.words) for sentence in run.data.sentences]
+    return [
+        batches(lengths, settings.batch_size, budget=settings.budget, seed=(run.seed, number, epoch))
+        for epoch in range(epochs)
+    ]
+
+
+def optimizer_steps(epochs: list[list[list[int]]], accumulate: int) -> int:
+    """How often the weights change: once for every `accumulate` batches, and once for a rest at an epoch's end."""
+    return sum(math.ceil(len(epoch) / accumulate) for epoch in epochs)
+
+
+def train_phase(
+    run: Run,
+    accelerator: Accelerator,
+    learner: Any,
+    optimizer: Any,
+    phase: Phase,
+    epochs: list[list[list[int]]],
+    place: Place,
+    steps: int,
+) -> Iterator[Progress]:
+    """One phase, from the given place on."""
+    settings = run.recipe.train
+    terms = phase.terms or tuple(run.recipe.terms)
+    collate = collator(run.recipe, run.labels, run.learner)
+    total = optimizer_steps(epochs, settings.accumulate)
+    done = optimizer_steps(epochs[: place.epoch], settings.accumulate) + place.step // settings.accumulate
+    for epoch in range(place.epoch, len(epochs)):
+        learner.train()
+        losses = Losses(terms)
+        for step in range(place.step, len(epochs[epoch])):
+            torch.manual_seed(step_seed(run.seed, place.phase, epoch, step))
+            batch = collate([run.data.sentences[i] for i in epochs[epoch][step]])
+            inputs, gold, targets = (
+                tensors(part, accelerator.device) for part in (batch.inputs, batch.gold, dict(batch.targets))
+            )
+            first = step - step % settings.accumulate
+            together = min(settings.accumulate, len(epochs[epoch]) - first)  # batches that share this optimizer step
+            with accelerator.autocast():
+                found = learner(inputs, gold, targets, terms)
+            accelerator.backward(found["loss"] / together)
+            losses.add(found)
+            if step + 1 - first < together:
+                continue
+            if settings.clip:
+                accelerator.clip_grad_norm_(learner.parameters(), settings.clip)
+            set_rates(optimizer, rate_factor(done, total, settings))
+            optimizer.step()
+            optimizer.zero_grad()
+            done += 1
+            place = replace(place, epoch=epoch, step=step + 1, total=place.total + 1)
+            if place.total % CHECK_EVERY == 0:
+                yield Progress(place, steps, losses.means(place), None, False)
+            if settings.checkpoint_steps and place.total % settings.checkpoint_steps == 0 and run.states:
+                losses.means(place)  # a state with broken weights is never kept
+                save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
+        means = losses.means(place)
+        scores = score(run, accelerator) if run.data.dev else None
+        better = scores is None or place.best is None or scores.micro.f1 > place.best
+        best = place.best if scores is None or not better else scores.micro.f1
+        place = replace(place, epoch=epoch + 1, step=0, best=best, stale=0 if better else place.stale + 1)
+        yield Progress(place, steps, means, scores, better)
+        if run.states:  # after the consumer has saved the best model: a resumed run relies on it
+            save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
+        if settings.patience is not None and place.stale >= settings.patience:
+            return
+
+
+def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
+    """The CPU face of all parts."""
+    targets: dict[str, Any] = {name: objective.targets for name, objective in learner.objectives.items()}
+    return Collate(learner.model.encoder.tokenize, labels, targets)
+
+
+def score(run: Run, accelerator: Accelerator) -> Scores:
+    """Strict scores of the dev documents, read as prediction reads them."""
+    run.learner.eval()
+    recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
+    with accelerator.autocast():
+        found = recognizer.predict(run.data.dev, batch_size=64)
+    run.learner.train()
+    return recognition(run.data.dev, found)
+
+
+def step_seed(seed: int, phase: int, epoch: int, step: int) -> int:
+    """One number for each step, far from its neighbors'."""
+    mixed = (seed * 1_000_003 + phase) * 1_000_003 + epoch
+    return (mixed * 1_000_003 + step) % (2**63 - 1)
+
+
+class Losses:
+    """Running means by name, on the device until someone looks."""
+
+    def __init__(self, terms: Sequence[str]) -> None:
+        self.names = ("loss", *terms)
+        self.sums: dict[str, Any] = {}
+        self.count = 0
+
+    def add(self, losses: Mapping[str, Any]) -> None:
+        """One batch more."""
+        for name in self.names:
+            self.sums[name] = self.sums.get(name, 0.0) + losses[name].detach()
+        self.count += 1
+
+    def means(self, place: Place) -> dict[str, float]:
+        """The means of this epoch so far; a loss that is no number ends the run here, before anything is saved."""
+        means = {name: float(value) / max(1, self.count) for name, value in self.sums.items()}
+        broken = [name for name, value in means.items() if not math.isfinite(value)]
+        if broken:
+            raise ValueError(
+                f"the loss {broken[-1]!r} is {means[broken[-1]]} in epoch {place.epoch + 1} near step {place.total}; "
+                "the last good checkpoint is kept: lower train.learning_rate, or use train.precision=no"
+            )
+        return means
