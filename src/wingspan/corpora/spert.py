@@ -77,7 +77,7 @@ def _record(document: Document) -> dict[str, Any]:
         if _INDEX in kept:
             place_of[kept.pop(_INDEX)] = len(rows)
         rows.append(with_meta(row, kept, _OWN_OF_ENTITY))
-    given = document.meta.get("relations")
+    given: Any = document.meta.get("relations")
     relations = []
     if _is_relations(given):
         document = replace(document, meta={key: value for key, value in document.meta.items() if key != "relations"})
