@@ -156,3 +156,15 @@ def test_heaviest_equals_trying_every_assignment():
             max(sum(edges[r].get(c, 0) for r, c in enumerate(o)) for o in set(permutations(seats, rows))) if rows else 0
         )
         assert weight == best
+
+
+def test_heaviest_equals_the_dense_solver_of_scipy_on_larger_graphs():
+    optimize = pytest.importorskip("scipy.optimize", reason="scipy is not installed (seqeval brings it)")
+    rng = samples.generator("scipy")
+    for _ in range(200):
+        rows, columns, density = rng.randint(1, 40), rng.randint(1, 40), rng.choice((0.1, 0.3, 0.9))
+        edges = [{c: rng.randint(1, 50) for c in range(columns) if rng.random() < density} for _ in range(rows)]
+        dense = [[edges[r].get(c, 0) for c in range(columns)] for r in range(rows)]
+        weight = sum(edges[r][c] for r, c in enumerate(heaviest(edges)) if c != NOWHERE)
+        best_rows, best_columns = optimize.linear_sum_assignment(dense, maximize=True)
+        assert weight == sum(dense[r][c] for r, c in zip(best_rows, best_columns, strict=True))

@@ -6,11 +6,12 @@ Two protocols, never mixed: `recognition` scores found entities, `typing` scores
 from wingspan.evaluation.given_spans import TypingScores, typing
 from wingspan.evaluation.matching import Match, Mode, Verdict, match
 from wingspan.evaluation.pairing import discontinuous_documents, discontinuous_entities, pair
-from wingspan.evaluation.scores import MODES, Counts, Scores, recognition
+from wingspan.evaluation.scores import MODES, Average, Counts, Scores, recognition
 from wingspan.evaluation.seeds import Row, Spread, average_rows, label_rows, over_seeds, spread
 
 __all__ = [
     "MODES",
+    "Average",
     "Counts",
     "Match",
     "Mode",

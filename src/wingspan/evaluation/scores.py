@@ -191,11 +191,9 @@ def _remarks(pairs: Sequence[tuple[Document, Document]], missing: int) -> tuple[
     if not known:
         notes.append("the gold has no entities, so recall and F1 are 0.0 by convention")
     if guessed - known:
-        notes.append(
-            f"labels unknown to the gold, all counted as false positives: {', '.join(sorted(guessed - known))}"
-        )
+        notes.append(f"the predictions have labels unknown to the gold: {', '.join(sorted(guessed - known))}")
     if known - guessed:
-        notes.append(f"gold labels never predicted, all counted as missed: {', '.join(sorted(known - guessed))}")
+        notes.append(f"the gold has labels that were never predicted: {', '.join(sorted(known - guessed))}")
     if any(twice.values()):
         notes.append(f"repeated entities count once: {twice['gold']} in the gold, {twice['found']} in the predictions")
     return coverage, tuple(notes)
