@@ -14,13 +14,14 @@ Misaligned = Literal["expand", "contract", "drop", "error"]
 Outcome = Literal["exact", "moved", "misaligned", "cut"]
 """What became of it: in words as in characters; on other borders; left out because of its borders, or of a window's."""
 
+Record = Callable[[Entity, Outcome, Entity | None], None]
+"""Hears of each entity of a document what became of it, and where it is in words if it was placed."""
+
 
 class Gold:
     """Hands a document's entities to the windows that own their first words, from left to right, each one once."""
 
-    def __init__(
-        self, document: Document, misaligned: Misaligned, record: Callable[[Entity, Outcome], None] | None
-    ) -> None:
+    def __init__(self, document: Document, misaligned: Misaligned, record: Record | None) -> None:
         """Starts before the first word; `record` hears what becomes of each entity."""
         self.document = document
         self.misaligned = misaligned
@@ -51,8 +52,9 @@ class Gold:
             elif not core.start <= spans[0].start < core.end:
                 self._tell(entity, "cut")
             else:
-                found[Entity(entity.label, spans, entity.score, entity.meta)] = None
-                self._tell(entity, "exact" if exact else "moved")
+                placed = Entity(entity.label, spans, entity.score, entity.meta)
+                found.setdefault(placed)
+                self._tell(entity, "exact" if exact else "moved", placed)
         return tuple(found)
 
     def close(self) -> None:
@@ -63,9 +65,9 @@ class Gold:
             self._tell(entity, "misaligned")
         self.next = len(self.document.entities)
 
-    def _tell(self, entity: Entity, outcome: Outcome) -> None:
+    def _tell(self, entity: Entity, outcome: Outcome, placed: Entity | None = None) -> None:
         if self.record is not None:
-            self.record(entity, outcome)
+            self.record(entity, outcome, placed)
 
     def _beyond(self, entity: Entity, following: Span | None) -> bool:
         """Whether the entity goes on into words after the window."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from wingspan.corpora.align import Gold, Misaligned, Outcome
+from wingspan.corpora.align import Gold, Misaligned, Record
 from wingspan.corpora.sentences import mark_sentence_ends
 from wingspan.corpora.words import SPLITTERS
 from wingspan.text import Document, Entity, Sentence, Span
@@ -59,7 +59,7 @@ def segment(
     settings: Segmenting,
     measure: Measure | None = None,
     gold: bool = True,
-    record: Callable[[Entity, Outcome], None] | None = None,
+    record: Record | None = None,
 ) -> Iterator[Sentence]:
     """The document's sentences, one after the other; a long one as windows whose cores share its words out.
 

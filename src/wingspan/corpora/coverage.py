@@ -1,0 +1,236 @@
+"""What a model can never find, counted and said before it is trained: recall cannot exceed it.
+
+Sentences are made once: `Census` listens while they are, and counts what the limits lose when the limits are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wingspan.corpora.align import Outcome
+from wingspan.corpora.segment import Measure, Segmenting, segment
+from wingspan.text import Document, Entity, Sentence
+
+Overlap = Literal["flat", "nested", "any"]
+
+# reason -> how a line says it; the order is that in which reasons are looked for, and each entity is lost to one only
+REASONS: dict[str, str] = {
+    "misaligned": "not on word borders",
+    "cut": "cut by a sentence or window",
+    "discontinuous": "discontinuous",
+    "too_wide": "wider than {max_width}",
+    "same_span": "with the span of another label",
+    "overlapping": "overlapping another",
+    "crossing": "crossing another",
+    "same_type": "overlapping another of their type",
+}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many gold entities there are, and how many of them can never be found, by reason."""
+
+    total: int
+    lost: Mapping[str, int] = field(default_factory=dict)
+    moved: int = 0
+    """Of the misaligned ones, how many are trained on with their borders moved to words."""
+    capped_words: int = 0
+    """Words of more pieces than a window holds: the encoder sees their beginnings."""
+    max_width: int | None = None
+
+    @property
+    def found(self) -> int:
+        """How many a perfect model would find."""
+        return self.total - sum(self.lost.values())
+
+    @property
+    def percent(self) -> float:
+        """The highest recall that can be reached, in percent."""
+        return 100.0 * self.found / self.total if self.total else 100.0
+
+    def lines(self) -> list[str]:
+        """The figures as sentences."""
+        if not self.total:
+            return ["Coverage: there are no entities to find"]
+        shown = math.floor(self.percent * 10) / 10  # 99.96 % is not everything
+        width = _counted(self.max_width or 0, "word")
+        reasons = [
+            f"{self.lost[name]:,} {REASONS[name].format(max_width=width)}" for name in REASONS if name in self.lost
+        ]
+        said = f" ({', '.join(reasons)})" if reasons else ""
+        lines = [f"Coverage: {shown:.1f}% of {_counted(self.total, 'entity')} can be found{said}"]
+        if self.moved:
+            lines.append(
+                f"Of those not on word borders, {self.moved:,} are trained on with their borders moved to words"
+            )
+        if self.capped_words:
+            lines.append(f"{_counted(self.capped_words, 'word')} longer than a window: only the beginning is seen")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return {
+            "entities": self.total,
+            "found": self.found,
+            "percent": self.percent,
+            "lost": dict(self.lost),
+            "moved": self.moved,
+            "capped_words": self.capped_words,
+            "max_width": self.max_width,
+        }
+
+
+class Census:
+    """Makes sentences and counts at the same time what becomes of the entities."""
+
+    def __init__(self, segmenting: Segmenting, measure: Measure | None = None, gold: bool = True) -> None:
+        """The arguments are those of `segment`; `gold=False` cuts as prediction does."""
+        self.segmenting = segmenting
+        self.measure = measure
+        self.gold = gold
+        self.outcomes: Counter[Outcome] = Counter()
+        self.capped_words = 0
+        self._moved: dict[int, Entity] = {}  # by identity; kept here so that no other object can get its id
+
+    def sentences(self, documents: Iterable[Document]) -> Iterator[Sentence]:
+        """The sentences of all documents, one after the other."""
+        measure = self._measured if self.measure else None
+        for document in documents:
+            yield from segment(document, self.segmenting, measure, self.gold, self._record)
+
+    def coverage(
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        max_width: int | None,
+        overlap: Overlap = "nested",
+        one_label_per_span: bool = True,
+        discontinuous: bool = False,
+        tags: bool = False,
+    ) -> Coverage:
+        """What the limits lose in the sentences made here, added to what was lost in making them.
+
+        `discontinuous`: fragments can be joined. `tags`: entities are read off tags, one layer for each type, or one in
+        all where `overlap` is flat; width and labels per span are no limits then, discontinuity and overlaps are.
+        """
+        lost: Counter[str] = Counter()
+        for sentence in sentences:
+            left = [entity for entity in sentence.entities if id(entity) not in self._moved]
+            if tags or not discontinuous:
+                left = _without(left, [e for e in left if e.discontinuous], "discontinuous", lost)
+            if not tags and max_width is not None:
+                wide = [e for e in left if any(span.width > max_width for span in e.spans)]
+                left = _without(left, wide, "too_wide", lost)
+            if not tags and one_label_per_span:
+                first = {e.spans: e for e in reversed(left)}
+                left = _without(left, [e for e in left if first[e.spans] is not e], "same_span", lost)
+            if overlap == "flat":
+                _without(left, _clashing(left, nested=False), "overlapping", lost)
+            elif tags:
+                for label in {e.label for e in left}:
+                    _without(left, _clashing([e for e in left if e.label == label], nested=False), "same_type", lost)
+            elif overlap == "nested":
+                _without(left, _clashing(left, nested=True), "crossing", lost)
+        lost["misaligned"] = self.outcomes["misaligned"] + self.outcomes["moved"]
+        lost["cut"] = self.outcomes["cut"]
+        return Coverage(
+            total=self.outcomes.total(),
+            lost={name: lost[name] for name in REASONS if lost[name]},
+            moved=self.outcomes["moved"],
+            capped_words=self.capped_words,
+            max_width=max_width,
+        )
+
+    def _record(self, entity: Entity, outcome: Outcome, placed: Entity | None) -> None:
+        self.outcomes[outcome] += 1
+        if outcome == "moved" and placed is not None:
+            self._moved[id(placed)] = placed
+
+    def _measured(self, words: Sequence[str]) -> Sequence[int]:
+        assert self.measure is not None
+        sizes = self.measure(words)
+        self.capped_words += sum(size > self.segmenting.max_length for size in sizes)
+        return sizes
+
+
+def measure_coverage(
+    documents: Iterable[Document],
+    segmenting: Segmenting,
+    *,
+    max_width: int | None,
+    measure: Measure | None = None,
+    overlap: Overlap = "nested",
+    one_label_per_span: bool = True,
+    discontinuous: bool = False,
+    tags: bool = False,
+    gold: bool = False,
+) -> Coverage:
+    """The share of gold entities that a model with these limits can find, by default in the sentences of prediction."""
+    census = Census(segmenting, measure, gold)
+    return census.coverage(
+        census.sentences(documents),
+        max_width=max_width,
+        overlap=overlap,
+        one_label_per_span=one_label_per_span,
+        discontinuous=discontinuous,
+        tags=tags,
+    )
+
+
+def auto_width(sentences: Iterable[Sentence], share: float = 0.99) -> int:
+    """The smallest width in words that holds this share of the entities' fragments."""
+    widths = Counter(span.width for sentence in sentences for entity in sentence.entities for span in entity.spans)
+    reached = 0
+    for width in sorted(widths):
+        reached += widths[width]
+        if reached >= share * widths.total():
+            return max(width, 1)
+    return 1
+
+
+def auto_overlap(sentences: Iterable[Sentence]) -> Overlap:
+    """What the gold needs: "any" if two entities cross, "nested" if one lies in another, otherwise "flat"."""
+    nested = False
+    for sentence in sentences:
+        if _clashing(sentence.entities, nested=True):
+            return "any"
+        nested = nested or bool(_clashing(sentence.entities, nested=False))
+    return "nested" if nested else "flat"
+
+
+def _without(entities: list[Entity], losing: list[Entity], reason: str, lost: Counter[str]) -> list[Entity]:
+    """Counts those that are lost; the others go on."""
+    lost[reason] += len(losing)
+    gone = {id(entity) for entity in losing}
+    return [entity for entity in entities if id(entity) not in gone]
+
+
+def _clashing(entities: Sequence[Entity], nested: bool) -> list[Entity]:
+    """Those that cannot stay beside the others: overlapping ones, or crossing ones where nesting is allowed.
+
+    By end, as many as possible stay where none may overlap.
+    """
+    kept: list[Entity] = []
+    clashing: list[Entity] = []
+    for entity in sorted(entities, key=lambda e: (e.end, -e.start)):
+        clashing_here = False
+        for other in reversed(kept):
+            if other.end <= entity.start:
+                break
+            clashing_here = clashing_here or _clash(other, entity, nested)
+        (clashing if clashing_here else kept).append(entity)
+    return clashing
+
+
+def _clash(one: Entity, other: Entity, nested: bool) -> bool:
+    return any(a.crosses(b) if nested else a.overlaps(b) for a in one.spans for b in other.spans)
+
+
+def _counted(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
