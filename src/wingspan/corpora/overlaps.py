@@ -1,0 +1,84 @@
+"""Overlapping entities: which there are, and documents without them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from wingspan.text import Document, Entity, Span
+
+Overlap = Literal["keep", "outer", "inner", "none"]
+OVERLAPS: tuple[Overlap, ...] = ("keep", "outer", "inner", "none")
+
+
+def flatten(document: Document, overlap: Overlap) -> tuple[Document, int]:
+    """The document with the entities that stay, and how many were removed.
+
+    `outer` keeps the widest of overlapping entities, `inner` the narrowest, `none` removes every entity that overlaps
+    another (as paper 002 did for ACE), `keep` changes nothing. Of two labels on one span, the first in the alphabet
+    stays.
+    """
+    if overlap == "keep" or len(document.entities) < 2:
+        return document, 0
+    if overlap == "none":
+        involved = overlapping(document.entities)
+        kept = [entity for at, entity in enumerate(document.entities) if at not in involved]
+    else:
+        order = sorted(document.entities, key=_width, reverse=overlap == "outer")  # stable: equal widths left to right
+        kept = _without_overlap(order)
+    return replace(document, entities=tuple(kept)), len(document.entities) - len(kept)
+
+
+def overlapping(entities: Sequence[Entity]) -> set[int]:
+    """The places of all entities that share a character with another one."""
+    found: set[int] = set()
+    fragments = sorted((span.start, span.end, at) for at, entity in enumerate(entities) for span in entity.spans)
+    # the two ends that reach furthest, of different entities: enough, because all entities that are open at one place
+    # overlap each other, and the earlier ones have been found when the later ones began
+    furthest: list[tuple[int, int]] = []
+    for start, end, at in fragments:
+        for reached, other in furthest:
+            if other != at and start < reached:
+                found |= {at, other}
+        ends = dict(sorted([*((owner, reached) for reached, owner in furthest), (at, end)], key=lambda item: item[1]))
+        furthest = sorted(((reached, owner) for owner, reached in ends.items()), reverse=True)[:2]
+    return found
+
+
+def _width(entity: Entity) -> int:
+    return sum(span.width for span in entity.spans)
+
+
+def _without_overlap(order: Iterable[Entity]) -> list[Entity]:
+    kept: list[Entity] = []
+    taken: list[Span] = []  # sorted and without overlap, so that two neighbors decide
+    for entity in order:
+        if not any(_is_taken(span, taken) for span in entity.spans):
+            kept.append(entity)
+            for span in entity.spans:
+                insort(taken, span)
+    return kept
+
+
+def _is_taken(span: Span, taken: list[Span]) -> bool:
+    at = bisect_left(taken, Span(span.start, span.start))
+    return any(span.overlaps(other) for other in taken[max(0, at - 1) : at + 1])
+
+
+def nested_and_crossing(entities: Sequence[Entity]) -> tuple[int, int]:
+    """How many entities lie inside of a wider one, and how many pairs cross; hulls decide."""
+    hulls = sorted((entity.hull for entity in entities), key=lambda hull: (hull.start, -hull.end))
+    inside: set[int] = set()
+    crossing = 0
+    open_hulls: list[Span] = []
+    for at, hull in enumerate(hulls):
+        open_hulls = [other for other in open_hulls if other.end > hull.start]
+        for other in open_hulls:
+            if other.crosses(hull):
+                crossing += 1
+            elif other != hull and other.contains(hull):
+                inside.add(at)
+        open_hulls.append(hull)
+    return len(inside), crossing
