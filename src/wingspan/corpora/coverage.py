@@ -64,9 +64,8 @@ class Coverage:
         said = f" ({', '.join(reasons)})" if reasons else ""
         lines = [f"Coverage: {shown:.1f}% of {_counted(self.total, 'entity')} can be found{said}"]
         if self.moved:
-            lines.append(
-                f"Of those not on word borders, {self.moved:,} are trained on with their borders moved to words"
-            )
+            trained = "1 is trained on with its" if self.moved == 1 else f"{self.moved:,} are trained on with their"
+            lines.append(f"Of those not on word borders, {trained} borders moved to words")
         if self.capped_words:
             lines.append(f"{_counted(self.capped_words, 'word')} longer than a window: only the beginning is seen")
         return lines

@@ -19,8 +19,9 @@ _CLOSERS = frozenset("\"')]}»”’」』）】》〉］｝")
 _OPENERS = frozenset("\"'([{«“‘„「『（【《〈［｛¿¡")
 _BULLETS = frozenset("-*•‣–—·")
 
-_BLANK_LINE = regex.compile(r"(?:\r\n|[\n\r\x85\u2028])[^\S\n\r\x85\u2028\u2029]*+(?:\r\n|[\n\r\x85\u2028])|\u2029|\f")
-_LINE_BREAK = regex.compile(r"[\n\r\x85\u2028]")
+_BREAK = r"(?>\r\n|[\n\r\x85\u2028])"
+_BLANK_LINE = regex.compile(rf"{_BREAK}[^\S\n\r\x85\u2028\u2029]*+{_BREAK}|\u2029|\f")
+_LINE_BREAK = regex.compile(_BREAK)
 _DOTTED = regex.compile(r"(?:\p{L}\.)++\p{L}")
 
 
