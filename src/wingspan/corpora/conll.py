@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from wingspan.corpora.checks import SHAPE, WORDS
 from wingspan.corpora.columns import DOCUMENT_MARK, EMPTY, Block, Layout, blocks, find_layout
 from wingspan.corpora.files import BYTE_ORDER_MARK, atomic_write, stem
 from wingspan.corpora.formats import CorpusError, Format, Holds, Problems
-from wingspan.corpora.jsonl import SHAPE, WORDS
 from wingspan.corpora.tags import SCHEMES, TaggedSpan, spans_of, tags_of
 from wingspan.corpora.word_level import in_words
 from wingspan.text import Document, Entity, Span

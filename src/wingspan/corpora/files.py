@@ -51,7 +51,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines of a file, plain or gzipped, numbered from 1, without line ends (LF or CR LF) and byte order mark."""
     path = Path(path)
     at = 0
-    with _unpacked(path) as raw:
+    with open_bytes(path) as raw:
         number = 0
         while line := _next_line(raw, path):
             number += 1
@@ -65,7 +65,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 def read_text(path: str | Path, keep_mark: bool = False) -> str:
     """The whole file with its line ends as they are; the byte order mark is dropped unless it is to be kept."""
     path = Path(path)
-    with _unpacked(path) as raw:
+    with open_bytes(path) as raw:
         text = "".join(
             _decode(line, path, n, None) for n, line in enumerate(iter(lambda: _next_line(raw, path), b""), 1)
         )
@@ -112,7 +112,8 @@ def stem(path: str | Path) -> str:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def open_bytes(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """The bytes of a file, unpacked if its name ends in .gz."""
     if path.is_dir():
         raise CorpusError(f"{path}: a folder where a file is needed; name one of its files")
     if path.suffix == ".gz":

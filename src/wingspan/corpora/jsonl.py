@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from wingspan.corpora.checks import (
+    SHAPE,
+    WORDS,
     Misfit,
     identity,
     kind_of,
@@ -30,8 +32,6 @@ from wingspan.corpora.word_level import WordRanges
 from wingspan.text import Document, Entity, Span
 
 Surface = Callable[[Span], str]
-SHAPE, WORDS = "record_shape", "words"
-"""The key in `meta`, and its value, that ask for a record of words; readers of word formats set it."""
 
 _OWN = frozenset({"id", "doc_id", "dataset", "text", "tokens", "entities", "sentences", SHAPE})
 _OWN_OF_ENTITY = frozenset({"label", "start", "end", "fragments", "score"})

@@ -1,0 +1,233 @@
+"""BioC: what its XML and its JSON share. Both are read into the objects of BioC JSON; this module knows what they mean.
+
+A document is a row of passages, each with its offset; an annotation has one or several locations, counted over the
+document. The specification counts bytes, most files count code points; the surfaces decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from wingspan.corpora.checks import Misfit, identity, label_of, list_of, record_of, text_of, whole
+from wingspan.corpora.formats import Holds, Problems
+from wingspan.corpora.mentions import UNITS, Mention, code_points, entities_of, fitting
+from wingspan.text import Document, Entity, Span
+
+Record = dict[str, Any]
+HOLDS = Holds()
+META = "bioc"
+_places = lru_cache(maxsize=256)(code_points)
+_LARGEST_GAP = 1000  # a larger one is no white space between passages, and the offsets mean something else
+_OWN_OF_PASSAGE = frozenset({"offset", "text", "annotations", "sentences"})
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A passage, or a sentence of one that has no text of its own."""
+
+    offset: int
+    text: str
+    annotations: list[Any]
+
+
+def document_of(record: Record, collection: Record, name: str, path: Path, problems: Problems) -> Document:
+    """A document of BioC JSON as ours. What has no place in ours is kept in `meta`."""
+    identifier = identity(record, "id", name)
+    passages = [record_of(value, "a passage") for value in list_of(record.get("passages"), "passages")]
+    pieces = [list(_pieces(passage)) for passage in passages]
+    flat = [piece for row in pieces for piece in row]
+    loose = list_of(record.get("annotations"), "annotations")
+
+    def read_in(unit: str) -> tuple[str, list[int], list[Mention], list[str]]:
+        text, starts = _joined(flat, unit)
+        mentions, wrong = [], []
+        for at, annotation in [*((i, a) for i, p in enumerate(flat) for a in p.annotations), *((0, a) for a in loose)]:
+            try:
+                mentions.append(_mention(record_of(annotation, "an annotation"), at, flat, starts, unit))
+            except Misfit as misfit:
+                wrong.append(str(misfit))
+        return text, starts, mentions, wrong
+
+    unit = UNITS[0]
+    text, starts, mentions, wrong = read_in(unit)
+    fit = fitting(text, mentions)
+    if fit < len(mentions) and not text.isascii():
+        for other in UNITS[1:]:
+            reading = read_in(other)
+            if (count := fitting(reading[0], reading[2])) > fit:
+                fit, unit, (text, starts, mentions, wrong) = count, other, reading
+    for reason in wrong:
+        problems.add(path, None, f"document {identifier}: {reason}")
+    if unit != UNITS[0]:
+        problems.note(path, f"document {identifier}: the surfaces fit if offsets count {unit}; it is read so")
+
+    def complain(_: int | None, reason: str) -> None:
+        problems.add(path, None, f"document {identifier}: {reason}")
+
+    entities, otherwise = entities_of(text, mentions, UNITS[0], complain)
+    if otherwise:
+        problems.note(path, f"document {identifier}: {otherwise} surfaces differ a little from the text, which is kept")
+    spans = [Span(start, start + len(piece.text)) for start, piece in zip(starts, flat, strict=True)]
+    in_sentences = any(passage.get("sentences") for passage in passages)
+    return Document(
+        identifier,
+        text,
+        tuple(entities),
+        sentences=tuple(span for span in spans if span.width) if in_sentences else None,
+        meta={META: _layout(record, collection, passages, pieces, spans, unit)},
+    )
+
+
+def _pieces(passage: Record) -> Iterator[_Piece]:
+    sentences = list_of(passage.get("sentences"), "sentences")
+    rows = [record_of(value, "a sentence") for value in sentences] if sentences else [passage]
+    for number, row in enumerate(rows):
+        found = list_of(row.get("annotations"), "annotations")
+        if sentences and number == 0:
+            found = [*found, *list_of(passage.get("annotations"), "annotations")]
+        text = row.get("text")
+        yield _Piece(whole(row.get("offset"), "offset"), "" if text is None else text_of(text, "text"), found)
+
+
+def _joined(pieces: Sequence[_Piece], unit: str) -> tuple[str, list[int]]:
+    """The text of a document, blanks between its pieces as their offsets ask, and where each piece starts in it."""
+    parts: list[str] = []
+    starts: list[int] = []
+    at = end = 0
+    for number, piece in enumerate(pieces):
+        gap = piece.offset - end
+        if number == 0:
+            gap = 0
+        elif not 0 <= gap <= _LARGEST_GAP:
+            gap = 1
+        parts.append(" " * gap + piece.text)
+        starts.append(at + gap)
+        at += gap + len(piece.text)
+        end = piece.offset + len(code_points(piece.text, unit)) - 1
+    return "".join(parts), starts
+
+
+def _mention(annotation: Record, at: int, pieces: Sequence[_Piece], starts: Sequence[int], unit: str) -> Mention:
+    infons = dict(record_of(annotation.get("infons") or {}, "infons"))
+    if "type" not in infons:
+        raise Misfit(f"annotation {annotation.get('id')!r} has no infon 'type', which is its label")
+    label = label_of(infons.pop("type"))
+    locations = [record_of(value, "a location") for value in list_of(annotation.get("locations"), "locations")]
+    if not locations:
+        raise Misfit(f"annotation {annotation.get('id')!r} has no location; give offset and length")
+    ranges = []
+    for location in locations:
+        start = whole(location.get("offset"), f'the offset of entity "{label}"')
+        end = start + whole(location.get("length"), f'the length of entity "{label}"')
+        ranges.append((_place(start, at, pieces, starts, unit, False), _place(end, at, pieces, starts, unit, True)))
+    meta: Record = {}
+    if annotation.get("id") is not None:
+        meta["id"] = annotation["id"]
+    if isinstance(infons.get("identifier"), str):
+        meta["concept_id"] = infons.pop("identifier")
+    if infons:
+        meta["infons"] = infons
+    surface = annotation.get("text")
+    return Mention(label, tuple(ranges), surface if isinstance(surface, str) else None, None, meta)
+
+
+def _place(offset: int, own: int, pieces: Sequence[_Piece], starts: Sequence[int], unit: str, is_end: bool) -> int:
+    """An offset of the file as a place in our text, by the piece that it lies in, the annotation's own piece first."""
+    order = [own, *(range(len(pieces) - 1, -1, -1) if not is_end else range(len(pieces)))]
+    for at in order:
+        places = _places(pieces[at].text, unit)
+        local = offset - pieces[at].offset
+        if 0 <= local < len(places):
+            return starts[at] + places[local] if places[local] >= 0 else -1
+    return offset - (pieces[0].offset if pieces else 0)
+
+
+def _layout(
+    record: Record,
+    collection: Record,
+    passages: Sequence[Record],
+    pieces: Sequence[Sequence[_Piece]],
+    spans: Sequence[Span],
+    unit: str,
+) -> Record:
+    """What is kept of passages, infons and relations, so that it can be written back."""
+    rows, at = [], 0
+    for passage, row in zip(passages, pieces, strict=True):
+        span = Span(spans[at].start, spans[at + len(row) - 1].end)
+        at += len(row)
+        others = {key: value for key, value in passage.items() if key not in _OWN_OF_PASSAGE and value}
+        offset = row[0].offset if unit == UNITS[0] else span.start  # it is written again in code points
+        rows.append({"start": span.start, "end": span.end, "offset": offset, **others})
+    layout = {key: value for key, value in record.items() if key not in ("id", "passages", "annotations") and value}
+    return {**layout, "passages": rows, **({"collection": collection} if collection else {})}
+
+
+def bioc_record(document: Document) -> Record:
+    """A document as BioC JSON has it, in the passages that it was read in, or in one."""
+    layout = document.meta.get(META)
+    layout = layout if isinstance(layout, dict) else {}
+    rows: list[Record] = [{"start": 0, "end": len(document.text), "offset": 0}]
+    if _tile(layout.get("passages"), document.text):
+        rows = layout["passages"]
+    passages: list[Record] = []
+    for row in rows:
+        others = {key: value for key, value in row.items() if key not in ("start", "end", "offset")}
+        text = document.text[row["start"] : row["end"]]
+        empty: Record = {"infons": {}, "sentences": [], "relations": []}
+        passages.append({"offset": row["offset"], **empty, **others, "text": text, "annotations": []})
+
+    def offset_of(place: int, is_end: bool) -> int:
+        reached = [row for row in rows if row["start"] < place or (row["start"] == place and not is_end)] or rows[:1]
+        return int(reached[-1]["offset"] + place - reached[-1]["start"])
+
+    taken = {str(entity.meta["id"]) for entity in document.entities if "id" in entity.meta}
+    fresh = (str(number) for number in range(len(document.entities) + len(taken)) if str(number) not in taken)
+    for entity in document.entities:
+        at = max((i for i, row in enumerate(rows) if row["start"] <= entity.start), default=0)
+        locations = []
+        for span in entity.spans:
+            start = offset_of(span.start, False)
+            locations.append({"offset": start, "length": offset_of(span.end, True) - start})
+        passages[at]["annotations"].append(
+            {
+                "id": str(entity.meta["id"]) if "id" in entity.meta else next(fresh),
+                "infons": _infons(entity),
+                "text": document.text_of(entity),
+                "locations": locations,
+            }
+        )
+    others = {key: value for key, value in layout.items() if key not in ("passages", "collection", "id")}
+    return {"id": document.id, "infons": {}, "relations": [], **others, "passages": passages}
+
+
+def _infons(entity: Entity) -> Record:
+    kept = entity.meta.get("infons")
+    infons: Record = dict(kept) if isinstance(kept, dict) else {}
+    if entity.meta.get("concept_id") is not None:
+        infons["identifier"] = str(entity.meta["concept_id"])
+    return {**infons, "type": entity.label}
+
+
+def _tile(rows: Any, text: str) -> bool:
+    """Whether the passages that were kept still make up this text: in order, with nothing but blanks between."""
+    if not isinstance(rows, list) or not rows:
+        return False
+    at = 0
+    for row in rows:
+        fit = isinstance(row, dict) and all(isinstance(row.get(key), int) for key in ("start", "end", "offset"))
+        if not fit or not at <= row["start"] <= row["end"] <= len(text) or text[at : row["start"]].strip(" "):
+            return False
+        at = row["end"]
+    return at == len(text)
+
+
+def collection_of(document: Document | None) -> Record:
+    """What was kept of the collection that a document came from: source, date, key, infons."""
+    layout = document.meta.get(META) if document is not None else None
+    kept = layout.get("collection") if isinstance(layout, dict) else None
+    base: Record = {"source": "", "date": "", "key": "", "infons": {}}
+    return {**base, **kept} if isinstance(kept, dict) else base
