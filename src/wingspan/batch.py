@@ -1,6 +1,6 @@
-"""Sentences to arrays: what the encoder reads, where the gold spans are. Numpy only; `model.tensors` makes them tensors.
+"""Sentences to arrays: what the encoder reads, where the gold spans are. Numpy only; `model.tensors` makes tensors.
 
-A unit is a word, or a word piece where the encoder works on pieces. Legend: B sentences, T tokens, L units, E gold spans.
+A unit is a word, or a piece where the encoder works on pieces. Legend: B sentences, T tokens, L units, E gold spans.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def shape_of(word: str) -> int:
         return 4
     if not any(map(str.isalpha, word)):
         return 5 if not any(map(str.isalnum, word)) else 6
+    if word.lower() == word.upper():
+        return 6  # a script without capitals
     if word.islower():
         return 0
     if word.isupper():
@@ -121,7 +123,7 @@ def unit_ranges(units_to_words: Array, num_units: int) -> tuple[Array, Array]:
 
 
 def gold_spans(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet) -> Gold:
-    """The contiguous gold entities of each sentence as units and classes; labels the model does not have are left out."""
+    """The contiguous gold entities of each sentence as units and classes; labels unknown to the model are left out."""
     rows: list[list[tuple[int, int, int]]] = []
     for row, sentence in enumerate(sentences):
         first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))

@@ -64,7 +64,7 @@ class Sampled(CandidatePolicy):
 
     def forward(self, inputs: Inputs, gold: Gold | None) -> Candidates:
         """Gold first, then the sample."""
-        cells = self.grid(inputs)
+        cells: Candidates = self.grid(inputs)
         if gold is None:
             return cells
         assert cells.width is not None
@@ -73,6 +73,7 @@ class Sampled(CandidatePolicy):
         draw = torch.rand(free.shape, device=free.device).masked_fill(~free, -1.0)
         chance, at = draw.topk(min(self.negatives, draw.shape[1]), dim=1)  # (B, n)
         counts = (gold.start >= inputs.core[:, :1]) & (gold.start < inputs.core[:, 1:])
+        counts = counts & (gold.end <= inputs.reach[:, 1:]) & ~repeated(gold)
         return Candidates(
             torch.cat([gold.start, cells.start.gather(1, at)], 1),
             torch.cat([gold.end, cells.end.gather(1, at)], 1),
@@ -81,7 +82,15 @@ class Sampled(CandidatePolicy):
         )
 
 
+def repeated(gold: Gold) -> Tensor:
+    """Which gold spans stand before already, under another label: one span is one candidate.  (B, E)"""
+    same = (gold.start[:, :, None] == gold.start[:, None]) & (gold.end[:, :, None] == gold.end[:, None])
+    before: Tensor = (same & gold.mask[:, None]).tril(-1).any(-1)
+    return before
+
+
 def same_spans(candidates: Candidates, gold: Gold) -> Tensor:
     """Which candidate is which gold span.  (B, M, E)"""
     same_start = candidates.start[:, :, None] == gold.start[:, None, :]
-    return same_start & (candidates.end[:, :, None] == gold.end[:, None, :]) & gold.mask[:, None, :]
+    same: Tensor = same_start & (candidates.end[:, :, None] == gold.end[:, None, :]) & gold.mask[:, None, :]
+    return same

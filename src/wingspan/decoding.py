@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -15,17 +16,30 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
 
     Not the heuristic of Fu et al., whose code always keeps the last span: see systems.md 4.B.
     """
-    ordered = sorted(set(entities), key=reading_order)
+    best: dict[Entity, Entity] = {}  # found twice, it counts once, with its higher score
+    for entity in entities:
+        if entity not in best or entity.score > best[entity].score:
+            best[entity] = entity
+    ordered = sorted(best.values(), key=reading_order)
     if overlap == "any":
         return tuple(ordered)
     kept: list[Entity] = []
     for cluster in clusters(ordered):
-        chosen: list[Entity] = []
+        chosen: list[Entity] = []  # by their starts, so that only neighbors need a look
+        widest = 0
         for entity in sorted(cluster, key=lambda e: (-e.score, reading_order(e))):
-            if not any(clash(entity, other, overlap) for other in chosen):
-                chosen.append(entity)
+            first = bisect_left(chosen, entity.start - widest, key=start_of)
+            past = bisect_left(chosen, entity.end, key=start_of)
+            if not any(clash(entity, chosen[at], overlap) for at in range(first, past)):
+                insort(chosen, entity, key=start_of)
+                widest = max(widest, entity.end - entity.start)
         kept.extend(sorted(chosen, key=reading_order))
     return tuple(kept)
+
+
+def start_of(entity: Entity) -> int:
+    """Where an entity starts."""
+    return entity.start
 
 
 def clusters(ordered: Sequence[Entity]) -> Iterator[list[Entity]]:
@@ -37,7 +51,7 @@ def clusters(ordered: Sequence[Entity]) -> Iterator[list[Entity]]:
             yield cluster
             cluster = []
         cluster.append(entity)
-        end = max(end, entity.end) if len(cluster) > 1 else entity.end
+        end = max(end, entity.end)
     if cluster:
         yield cluster
 

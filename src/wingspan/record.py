@@ -8,11 +8,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from wingspan.candidates import CandidatePolicy
 from wingspan.corpora.segment import Segmenting
@@ -23,12 +25,15 @@ from wingspan.recipe import Phase, Recipe, Term, TrainSettings
 from wingspan.spans import SpanRepresentation
 
 PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting)}
+RESERVED = {"part", "record"}
 FAMILIES = (Encoder, SpanRepresentation, Head, Objective, CandidatePolicy)
 
 
 def to_record(value: Any) -> Any:
     """Any value of a recipe as plain data."""
     if isinstance(value, partial):
+        if value.args:
+            raise ValueError(f"give the settings of {value.func.__qualname__} by name; {value.args[0]!r} has none")
         settings = {name: to_record(part) for name, part in value.keywords.items()}
         return {"part": f"{value.func.__module__}:{value.func.__qualname__}", **settings}
     if inspect.isclass(value):
@@ -37,6 +42,8 @@ def to_record(value: Any) -> Any:
         named = {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
         return {"record": type(value).__name__, **named}
     if isinstance(value, Mapping):
+        if RESERVED & set(value):  # a corpus may well have a label "part"
+            return {"record": "pairs", "pairs": [[str(name), to_record(part)] for name, part in value.items()]}
         return {str(name): to_record(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [to_record(part) for part in value]
@@ -51,7 +58,9 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
         return tuple(from_record(part, parts) for part in value)
     if not isinstance(value, dict):
         return value
-    settings = {name: from_record(part, parts) for name, part in value.items() if name not in ("part", "record")}
+    settings = {name: from_record(part, parts) for name, part in value.items() if name not in RESERVED}
+    if value.get("record") == "pairs":
+        return dict(settings["pairs"])
     if "record" in value:
         plain = PLAIN.get(str(value["record"]))
         if plain is None:
@@ -60,9 +69,16 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
         unknown = sorted(set(settings) - known)
         if unknown:
             raise ValueError(f"recipe.json: {value['record']} has no setting {unknown[0]!r}; it needs a newer wingspan")
-        return plain(**settings)
+        try:
+            return plain(**settings)
+        except TypeError as error:
+            raise ValueError(f"recipe.json: {value['record']} is damaged ({error})") from error
     if "part" in value:
-        return partial(part_named(str(value["part"]), parts), **settings)
+        found = part_named(str(value["part"]), parts)
+        unknown = sorted(set(settings) - set(inspect.signature(found).parameters))
+        if unknown:
+            raise ValueError(f"recipe.json: {value['part']} has no setting {unknown[0]!r}; it needs a newer wingspan")
+        return partial(found, **settings)
     return settings
 
 
@@ -85,7 +101,7 @@ def part_named(path: str, parts: Sequence[str] = ()) -> type:
 
 def override(recipe: Recipe, key: str, text: str) -> Recipe:
     """`--set spans.width_size=10`: a scalar anywhere in the recipe; anything structural is a Python function."""
-    changed: Recipe = _set(recipe, key.split("."), parse(text), key)
+    changed: Recipe = _set(recipe, Any, key.split("."), text, key)
     return changed
 
 
@@ -98,43 +114,77 @@ def parse(text: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _set(where: Any, path: list[str], value: Any, key: str) -> Any:
-    name, rest = path[0], path[1:]
-    if is_dataclass(where) and not isinstance(where, type):
-        _check(name, [field.name for field in fields(where)], key)
-        old = getattr(where, name)
-        return replace(where, **{name: _set(old, rest, value, key) if rest else _like(old, value, key)})
-    if isinstance(where, partial):
-        known = inspect.signature(where.func).parameters
-        _check(name, [p.name for p in known.values() if p.kind is p.KEYWORD_ONLY], key)
-        old = where.keywords.get(name, known[name].default)
-        new = _set(old, rest, value, key) if rest else _like(old, value, key)
-        return partial(where.func, **{**where.keywords, name: new})
-    if isinstance(where, Mapping):
-        if name in where and rest:
-            return {**where, name: _set(where[name], rest, value, key)}
-        if not where or all(isinstance(part, int | float) for part in where.values()):
-            return {**where, ".".join(path): value}  # the keys of such maps are parameter names or labels
-        _check(name, list(where), key)
-    raise ValueError(f"--set {key}: nothing can be set inside {where!r}")
+def _set(old: Any, hint: Any, path: list[str], text: str, key: str) -> Any:
+    """The old value with what the path names replaced; `hint` is its annotation."""
+    if not path:
+        return _value(hint, text, key)
+    if is_dataclass(old) and not isinstance(old, type):
+        name = _known(path[0], [field.name for field in fields(old)], key)
+        return replace(old, **{name: _set(getattr(old, name), get_type_hints(type(old))[name], path[1:], text, key)})
+    if isinstance(old, partial):
+        settings = inspect.signature(old.func, eval_str=True).parameters
+        name = _known(path[0], [p.name for p in settings.values() if p.kind is p.KEYWORD_ONLY], key)
+        value = old.keywords.get(name, settings[name].default)
+        return partial(old.func, **{**old.keywords, name: _set(value, settings[name].annotation, path[1:], text, key)})
+    numbers = [kind for kind in kinds(hint) if get_origin(kind) is Mapping and get_args(kind)[1] is float]
+    if numbers:  # the keys of such maps are labels or names of parameters, dots and all
+        kept = dict(old) if isinstance(old, Mapping) else {}
+        return {**kept, ".".join(path): _value(float, text, key)}
+    if isinstance(old, Mapping):
+        name = _known(path[0], list(old), key)
+        return {**old, name: _set(old[name], type(old[name]), path[1:], text, key)}
+    raise ValueError(f"--set {key}: nothing can be set inside {old!r}")
 
 
-def _check(name: str, known: list[str], key: str) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise ValueError(f"--set {key}: no setting {name!r}; {hint}")
+def _known(name: str, known: list[str], key: str) -> str:
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise ValueError(f"--set {key}: no setting {name!r}; {hint}")
 
 
-def _like(old: Any, value: Any, key: str) -> Any:
-    """The value, if it can stand where the old one stood."""
-    if isinstance(old, partial) or inspect.isclass(old) or is_dataclass(old):
+def _value(hint: Any, text: str, key: str) -> Any:
+    """What was written, as the annotation wants it: `2` and `2.0` are whole numbers, `2` may also be a name."""
+    wanted = [kind for kind in map(expected, kinds(hint)) if kind is not None]
+    if len(wanted) < len(kinds(hint)):
         raise ValueError(f"--set {key}: this is a part, not a scalar; write a recipe file to change it")
-    if isinstance(old, bool) != isinstance(value, bool) and isinstance(old, bool):
-        raise ValueError(f"--set {key}: expected true or false, not {value!r}")
-    number = isinstance(old, int | float) and not isinstance(old, bool)
-    if number and value is not None and (isinstance(value, str | bool) and value != "auto"):
-        raise ValueError(f"--set {key}: expected a number like {old!r}, not {value!r}")
-    if isinstance(old, int) and not isinstance(old, bool) and isinstance(value, float) and value != int(value):
-        raise ValueError(f"--set {key}: expected a whole number like {old!r}, not {value!r}")
-    return value
+    value = parse(text)
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    for choice in (value, whole, text):
+        if any(fits(choice, kind) for kind in kinds(hint)):
+            return choice
+    raise ValueError(f"--set {key}: expected {' or '.join(wanted)}, not {text!r}")
+
+
+def kinds(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of an annotation."""
+    return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is Sequence:
+        return isinstance(value, tuple) and all(fits(item, get_args(kind)[0]) for item in value)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind) if kind in SCALARS else False
+
+
+SCALARS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "none"}
+
+
+def expected(kind: Any) -> str | None:
+    """What the shell may write for a kind; None where it is nothing for the shell."""
+    if get_origin(kind) is Literal:
+        return " or ".join(get_args(kind))
+    if get_origin(kind) is Sequence:
+        item = expected(get_args(kind)[0])
+        return f"a list in brackets, each {item}" if item else None
+    if get_origin(kind) is Mapping and get_args(kind)[1] is float:
+        return "a number for each name"
+    return SCALARS.get(kind)

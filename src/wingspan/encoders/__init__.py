@@ -1,4 +1,4 @@
-"""Encoders: sentences to one vector per unit (word, or word piece). This file is the contract; siblings implement it."""
+"""Encoders: sentences to one vector per unit (word or word piece). This file is the contract; siblings implement it."""
 
 from __future__ import annotations
 

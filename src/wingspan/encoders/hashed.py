@@ -1,6 +1,6 @@
-"""Hashed word, prefix, suffix and shape features with a BiLSTM, trained from nothing: the default that needs no download.
+"""Hashed word, prefix, suffix and shape features with a BiLSTM, trained from nothing: the default without a download.
 
-Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is fitted, unknown words share their affixes.
+Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is fitted; new words share their affixes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class HashedTokenize(Tokenize):
         batch, longest = units["unit_mask"].shape
         tokens = np.zeros((batch, longest, FEATURES), dtype=np.int64)
         for row, sentence in enumerate(sentences):
-            tokens[row, : len(sentence.words)] = [features(word) for word in sentence.words]
+            if sentence.words:
+                tokens[row, : len(sentence.words)] = [features(word) for word in sentence.words]
         owner = np.where(units["unit_mask"], np.arange(longest), longest)
         return Inputs(
             tokens=tokens.reshape(batch, -1) % self.buckets,

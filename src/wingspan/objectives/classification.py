@@ -78,7 +78,7 @@ class Classification(Objective):
             rows, cells = torch.nonzero(keep & (label != self._nothing[states.inputs.dataset][:, None]), as_tuple=True)
             return self._found(states, rows, cells, label[rows, cells], score[rows, cells])
         lowest = [threshold_of(name, thresholds) for name in self._names]
-        bar = torch.tensor([0.5 if low is None else low for low in lowest], device=chance.device)
+        bar = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
         bar[self._nothing] = torch.inf
         enough = chance >= bar
         if self.link == "softmax":  # one label per span: the likeliest of those that reach their bar

@@ -6,7 +6,7 @@ See: paper 002 eq. 3 to 8. What a tagger cannot hold (same-type nesting, discont
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ class Tagging(Objective):
     def _scores(self, states: States, words: TaggedWords) -> Tensor:
         top = states.words.top.gather(1, words.unit.unsqueeze(-1).expand(-1, -1, states.words.top.shape[-1]))
         scores: Tensor = self.score(self.dropout(top))  # (B, L, G * K)
-        return scores.unflatten(-1, (self.layers, self.tags)).transpose(1, 2)
+        return scores.view(*words.unit.shape, self.layers, self.tags).transpose(1, 2)
 
     def _tags(self, words: TaggedWords, gold: Gold) -> Tensor:
         """Gold spans as tags. Where two of one layer overlap, the one that comes first in the text wins."""
@@ -92,9 +92,12 @@ class Tagging(Objective):
         return tags
 
     def read(self, states: States, thresholds: Thresholds = None) -> Found:
-        """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score."""
+        """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score.
+
+        Words before the core are read too: an entity that begins there and goes on into the core is not begun anew.
+        """
         inputs = states.inputs
-        words = words_between(inputs, torch.stack([inputs.core[:, 0], inputs.reach[:, 1]], 1))
+        words = words_between(inputs, inputs.reach)
         scores = self._scores(states, words)
         if self.chain is not None:
             tags = self.chain.viterbi(scores, words.mask)
@@ -105,17 +108,18 @@ class Tagging(Objective):
         sure = chance.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         tags = tags * words.mask[:, None]  # padding is O
         past = unit_ends(inputs).gather(1, words.unit)  # (B, L) one past the last unit of each word
-        arrays = [part.cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core)]
-        return self._entities(*arrays, thresholds)
+        arrays = (part.cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core))
+        return self._entities(arrays, thresholds)
 
-    def _entities(self, tags: Any, sure: Any, unit: Any, past: Any, core: Any, thresholds: Thresholds) -> Found:
+    def _entities(self, arrays: Iterable[Any], thresholds: Thresholds) -> Found:
+        tags, sure, unit, past, core = arrays
         type_of = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
         before = np.concatenate([np.zeros_like(type_of[..., :1]), type_of[..., :-1]], -1)
         begins = (type_of > 0) & ((tags % 2 == 1) | (before != type_of))
         found: list[tuple[int, int, int, int, float]] = []
         for row, layer, at in zip(*(part.tolist() for part in np.nonzero(begins)), strict=True):
-            if unit[row, at] >= core[row, 1]:
-                continue  # begins behind the core: the next window owns it
+            if not core[row, 0] <= unit[row, at] < core[row, 1]:
+                continue  # begins outside the core: another window owns it
             end = at + 1
             while end < tags.shape[-1] and tags[row, layer, end] == 2 * type_of[row, layer, at]:
                 end += 1
