@@ -54,12 +54,12 @@ def document_of(record: Record, collection: Record, name: str, path: Path, probl
 
     unit = UNITS[0]
     text, starts, mentions, wrong = read_in(unit)
-    fit = fitting(text, mentions)
-    if fit < len(mentions) and not text.isascii():
+    best = fitting(text, mentions), _single_gaps(flat, unit)
+    if best < (len(mentions), len(flat) - 1) and not text.isascii():
         for other in UNITS[1:]:
             reading = read_in(other)
-            if (count := fitting(reading[0], reading[2])) > fit:
-                fit, unit, (text, starts, mentions, wrong) = count, other, reading
+            if (found := (fitting(reading[0], reading[2]), _single_gaps(flat, other))) > best:
+                best, unit, (text, starts, mentions, wrong) = found, other, reading
     for reason in wrong:
         problems.add(path, None, f"document {identifier}: {reason}")
     if unit != UNITS[0]:
@@ -107,8 +107,14 @@ def _joined(pieces: Sequence[_Piece], unit: str) -> tuple[str, list[int]]:
         parts.append(" " * gap + piece.text)
         starts.append(at + gap)
         at += gap + len(piece.text)
-        end = piece.offset + len(code_points(piece.text, unit)) - 1
+        end = piece.offset + len(_places(piece.text, unit)) - 1
     return "".join(parts), starts
+
+
+def _single_gaps(pieces: Sequence[_Piece], unit: str) -> int:
+    """How often a piece starts one after the end of the last one; it tells units apart where no surface does."""
+    ends = [piece.offset + len(_places(piece.text, unit)) - 1 for piece in pieces]
+    return sum(piece.offset == end + 1 for end, piece in zip(ends, pieces[1:], strict=False))
 
 
 def _mention(annotation: Record, at: int, pieces: Sequence[_Piece], starts: Sequence[int], unit: str) -> Mention:

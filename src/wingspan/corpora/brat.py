@@ -29,9 +29,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
     if not path.is_dir():
         yield _document(path.with_suffix(".txt"), path.stem, problems)
         return
-    files = sorted(
-        file for file in path.rglob("*") if file.suffix in (".txt", ".ann") and not file.name.startswith(".")
-    )
+    files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".ann") and not _hidden(file, path))
     texts = {file.with_suffix("") for file in files if file.suffix == ".txt"}
     for file in files:
         if file.suffix == ".txt":

@@ -69,12 +69,11 @@ def _refuse_strangers(path: Path, names: set[Path]) -> None:
 
 def file_name(identifier: str) -> str:
     """An id as a path below a folder: what a file name cannot hold is written as %XX, as in web addresses."""
-    parts = identifier.split("/")
-    if not all(parts):
-        parts = [identifier.replace("/", "%2F")]
     if not identifier:
         raise CorpusError("a document without an id cannot be written as a brat file; give it one")
-    return "/".join(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", part) for part in parts)
+    parts = identifier.split("/")
+    slash = "/" if all(parts) else "%2F"  # no folder has an empty name
+    return slash.join(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", part) for part in parts)
 
 
 def _write_pair(document: Document, file: Path) -> None:
