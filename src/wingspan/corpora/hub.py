@@ -75,7 +75,7 @@ def _tables(path: Path, datasets: Any) -> list[Table]:
     elif path.is_absolute() or len(path.parts) > 2 or path.parts[:1] in ((".",), ("..",)):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))  # no name that the hub could have
     else:
-        name, _, split = str(path).partition(":")
+        name, _, split = str(path).removeprefix("hub:").partition(":")
         name, _, config = name.partition("@")
         loaded = datasets.load_dataset(name, config or None, split=split or None)
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or stem(path)): loaded}

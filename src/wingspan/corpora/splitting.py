@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from wingspan.text import Document
+
+ORDERS = 20
+"""How many random orders are tried."""
 
 
 def normalized(text: str) -> str:
@@ -41,42 +44,61 @@ def split(documents: Sequence[Document], shares: Mapping[str, float], seed: int 
     """The documents of each part, in the order of the corpus. Shares are weights; the same seed gives the same split.
 
     Iterative stratification (Sechidis et al. 2011) over bundles: the rarest label is dealt out first, each bundle to
-    the part that still misses most of it.
+    the part that still misses most of it. The best of several random orders is taken, since bundles may be large.
     """
-    names = [name for name, share in shares.items() if share > 0]
-    if not names:
+    total = sum(share for share in shares.values() if share > 0)
+    weights = {name: share / total for name, share in shares.items() if share > 0}
+    if not weights:
         raise ValueError("no part has a share; give at least one above zero")
-    total = sum(shares[name] for name in names)
-    weights = {name: shares[name] / total for name in names}
     groups = bundles(documents)
-    random.Random(seed).shuffle(groups)
-    counts = [Counter(entity.label for at in group for entity in documents[at].entities) for group in groups]
-    holders: dict[str, list[int]] = defaultdict(list)
-    overall: Counter[str] = Counter()
-    for group, held in enumerate(counts):
-        overall.update(held)
-        for label in held:
-            holders[label].append(group)
-    missing = {name: {label: weights[name] * count for label, count in overall.items()} for name in names}
-    room = {name: weights[name] * len(documents) for name in names}
-    part_of: dict[int, str] = {}
-
-    def deal(group: int, label: str | None) -> None:
-        if group in part_of:
-            return
-        name = max(names, key=lambda part: (room[part] if label is None else missing[part][label], room[part]))
-        part_of[group] = name
-        room[name] -= len(groups[group])
-        for held, count in counts[group].items():
-            missing[name][held] -= count
-
-    for label in sorted(holders, key=lambda label: (len(holders[label]), label)):
-        for group in holders[label]:
-            deal(group, label)
-    for group in range(len(groups)):
-        deal(group, None)
+    contents = [Counter(_units(documents[at] for at in group)) for group in groups]
+    wanted: Counter[str | None] = Counter()
+    for content in contents:
+        wanted.update(content)
+    generator = random.Random(seed)
+    dealt = [_deal(contents, wanted, weights, generator) for _ in range(ORDERS)]
+    part_of = min(dealt, key=lambda deal: deal[1])[0]
     where = {at: part_of[group] for group, members in enumerate(groups) for at in members}
-    return {name: [documents[at] for at in range(len(documents)) if where[at] == name] for name in names}
+    return {name: [documents[at] for at in range(len(documents)) if where[at] == name] for name in weights}
+
+
+def _units(documents: Iterable[Document]) -> Iterator[str | None]:
+    """What is to be shared out evenly: the labels of all entities, and the documents themselves as None."""
+    for document in documents:
+        yield None
+        yield from (entity.label for entity in document.entities)
+
+
+def _deal(
+    contents: Sequence[Counter[str | None]],
+    wanted: Counter[str | None],
+    weights: Mapping[str, float],
+    generator: random.Random,
+) -> tuple[dict[int, str], float]:
+    """A part for each bundle, and how far the parts are from their shares."""
+    order = list(range(len(contents)))
+    generator.shuffle(order)
+    holders: dict[str | None, list[int]] = defaultdict(list)
+    for group in order:
+        for unit in contents[group]:
+            holders[unit].append(group)
+    missing = {name: {unit: weight * count for unit, count in wanted.items()} for name, weight in weights.items()}
+    part_of: dict[int, str] = {}
+    for unit in sorted(holders, key=lambda unit: (len(holders[unit]), unit or "")):
+        for group in holders[unit]:
+            if group not in part_of:
+                name = _neediest(missing, unit)
+                part_of[group] = name
+                for held, count in contents[group].items():
+                    missing[name][held] -= count
+    off = sum(
+        (left / (weights[name] * wanted[unit] + 1)) ** 2 for name in weights for unit, left in missing[name].items()
+    )
+    return part_of, off
+
+
+def _neediest(missing: Mapping[str, Mapping[str | None, float]], unit: str | None) -> str:
+    return max(missing, key=lambda name: (missing[name][unit], missing[name][None]))
 
 
 def folds(documents: Sequence[Document], count: int, seed: int = 0) -> list[list[Document]]:
