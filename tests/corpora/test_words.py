@@ -81,6 +81,10 @@ def test_long_rows_of_one_character_are_walked_once(unit: str) -> None:
     assert sum(word.width for word in each_word(text)) == (0 if unit == " " else len(text))
 
 
+def test_a_word_of_ten_million_letters() -> None:
+    assert split_words("a" * 10_000_000) == (Span(0, 10_000_000),)
+
+
 def test_whitespace_splitter_keeps_signs() -> None:
     assert [s for s in split_whitespace("a-b  c.\u3000d")] == [Span(0, 3), Span(5, 7), Span(8, 9)]
     assert tuple(SPLITTERS["whitespace"]("a-b c")) == split_whitespace("a-b c")

@@ -15,19 +15,21 @@ from wingspan.text import Span
 Splitter = Callable[[str], Iterable[Span]]
 
 # Scripts written without spaces: one character, with its marks, is one word. The two long-vowel marks have no script.
-_SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70"
+_SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70]"
+_LETTER = rf"[\p{{L}}--{_SPACELESS}]"
 # What never starts a word after a letter: marks, joiners (zero-width, soft hyphen, word joiner), parts of a grapheme.
 _ATTACHED = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\u200c\u200d\u00ad\u2060]"
 # Signs that enclose the number or letter they precede, as in Arabic and Syriac.
 _BEFORE = r"[\p{GCB=Prepend}&&\p{Cf}]"
 
-# Every repetition is possessive and every branch consumes what it has looked at: linear in the text, whatever it holds.
+# Only character classes are repeated, possessively, and every branch consumes what it has looked at: linear time and no
+# memory, whatever the text holds. Flags have a branch of their own because \X looks back over a whole row of them.
 _WORD = regex.compile(
     rf"""
-      (?: {_BEFORE}*+ [\p{{L}}--[{_SPACELESS}]] {_ATTACHED}*+ )++    # letters
-    | (?: {_BEFORE}*+ \p{{Nd}} {_ATTACHED}*+ )++                     # digits
-    | \p{{RI}}{{2}} {_ATTACHED}*+                                     # flags; \X would look back over all before
-    | (?! \s ) \X                                                   # one character as it is seen: signs, emoji, Han
+      {_BEFORE}*+ {_LETTER} [{_LETTER}{_ATTACHED}]*+    # letters
+    | {_BEFORE}*+ \p{{Nd}} [\p{{Nd}}{_ATTACHED}]*+      # digits
+    | \p{{RI}}{{2}} {_ATTACHED}*+                       # flags
+    | (?! \s ) \X                                       # one character as it is seen: signs, emoji, Han
     """,
     regex.VERSION1 | regex.VERBOSE,
 )
