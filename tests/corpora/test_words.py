@@ -108,6 +108,7 @@ def sentences(text: str, keep: tuple[Span, ...] = ()) -> list[str]:
         ["1. Wash the plate.", "2. Dry it."],
         ["We waited...", "And waited ... for long."],
         ["A. Berg wrote it."],
+        ["The odds were 0. 5 (Berg et al. 2005, p. 1).", "They fell."],
     ],
 )
 def test_english_sentences(expected: list[str]) -> None:

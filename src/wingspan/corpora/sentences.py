@@ -152,14 +152,15 @@ class _Place:
         return not shown.islower() or self.text[word.end : word.end + 1].isdigit()
 
     def _abbreviates(self, following: Span) -> bool:
-        """Whether the full stop belongs to an abbreviation, an initial, or the number of a list item."""
+        """Whether the full stop belongs to an abbreviation, an initial, a decimal, or the number of a list item."""
         before = self.text[max(self.stop_at - 12, self.sentence_start) : self.stop_at]
         before = before.split()[-1] if before and not before[-1].isspace() else ""
         chunk = before.lstrip("([{\"'“‘«")
         if self.stop_at - len(before) <= self.sentence_start and chunk.isdigit():
             return True
-        counted = chunk.lower() in _COUNTING and self.text[following.start : following.start + 1].isdigit()
-        if counted or chunk.lower() in _LEADING:
+        # sentences hardly ever begin with a figure, while older abstracts write 0. 5
+        figure = self.text[following.start : following.start + 1].isdigit()
+        if chunk.lower() in _LEADING or (figure and (chunk.isdigit() or chunk.lower() in _COUNTING)):
             return True
         initial = len(chunk) == 1 and chunk.isupper()
         if not (initial or chunk.lower() in _TRAILING or _DOTTED.fullmatch(chunk)):
