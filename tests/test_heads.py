@@ -1,0 +1,64 @@
+import pytest
+import torch
+from torch import nn
+
+from wingspan.heads import Head
+from wingspan.heads.feedforward import FeedForwardHead
+
+
+def test_without_hidden_layers_it_is_linear():
+    head = FeedForwardHead(6, 3).eval()
+    spans = torch.randn(2, 5, 6)
+    scored = head(spans)
+    assert isinstance(head, Head)
+    assert head.size == 6
+    assert scored.features is None
+    assert scored.divergence is None
+    torch.testing.assert_close(scored.scores, nn.functional.linear(spans, head.entry.weight, head.entry.bias))
+
+
+def test_hidden_layers_are_applied_in_order():
+    head = FeedForwardHead(6, 3, hidden=(8, 4), spread=0.5).eval()
+    spans = torch.randn(2, 5, 6)
+    one, two, three = head.layers
+    hidden = torch.relu(two(torch.relu(one(spans))))
+    scored = head(spans)
+    assert head.size == scored.features.shape[-1] == 4
+    torch.testing.assert_close(scored.features, hidden)
+    torch.testing.assert_close(scored.scores, three(hidden))
+
+
+@pytest.mark.parametrize("hidden", [(), (8,), (8, 4)])
+def test_entry_then_finish_is_forward(hidden):
+    head = FeedForwardHead(6, 3, hidden=hidden, spread=0.5).eval()
+    spans = torch.randn(2, 5, 6)
+    torch.testing.assert_close(head.finish(head.entry(spans)).scores, head(spans).scores)
+    assert head.entry.in_features == 6
+
+
+def test_weights_start_small_and_biases_at_zero():
+    torch.manual_seed(0)
+    head = FeedForwardHead(400, 50, hidden=(300,), spread=0.02)
+    for layer in head.layers:
+        assert layer.weight.std().item() == pytest.approx(0.02, rel=0.05)
+        assert not layer.bias.any()
+
+
+def test_dropout_acts_in_training_only():
+    torch.manual_seed(0)
+    head = FeedForwardHead(6, 3, hidden=(400,), dropout=0.5, spread=1.0)
+    spans = torch.randn(1, 1, 6)
+    share = float((head(spans).features == 0).float().mean())
+    assert share > float((head.eval()(spans).features == 0).float().mean()) + 0.1
+    assert torch.equal(head(spans).scores, head(spans).scores)
+
+
+def test_dropout_on_span_vectors_asks_for_them():
+    assert FeedForwardHead(6, 3, input_dropout=0.2).wants_vectors
+    assert not FeedForwardHead(6, 3).wants_vectors
+
+
+def test_every_parameter_learns():
+    head = FeedForwardHead(6, 3, hidden=(8,), spread=0.5).eval()
+    head(torch.randn(4, 5, 6)).scores.square().sum().backward()
+    assert all(float(parameter.grad.abs().sum()) > 0 for parameter in head.parameters())

@@ -1,0 +1,158 @@
+from itertools import combinations
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from tiny import of_length, vectors, word_inputs
+from wingspan.candidates import Candidates, Grid
+from wingspan.spans import SpanRepresentation
+from wingspan.spans.pooled import VIEWS, PooledSpans
+
+ENCODER = SimpleNamespace(size=5, blocks=None)
+SELECTIONS = [views for count in range(1, 5) for views in combinations(VIEWS, count)]
+PARTS = {
+    "boundary": dict(views=("first", "last"), width_size=3),
+    "pooling": dict(views=("max",), sentence=True, width_size=3),
+    "hybrid": dict(views=("first", "last", "max"), sentence=True, width_size=3),
+    "first-mean-last": dict(views=("first", "mean", "last")),
+    "sentence": dict(views=("mean",), sentence=True),
+}
+
+
+def make(settings: dict, max_width: int = 4) -> PooledSpans:
+    torch.manual_seed(0)
+    return PooledSpans(ENCODER, max_width, **settings).eval()
+
+
+def as_list(cells: Candidates) -> Candidates:
+    return cells._replace(width=None)
+
+
+def close(one: torch.Tensor, other: torch.Tensor) -> None:
+    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def batch():
+    inputs = word_inputs([of_length(6), of_length(3), of_length(1)])
+    return vectors(inputs), Grid(4)(inputs)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_shape_and_size(part, batch):
+    words, cells = batch
+    spans = make(PARTS[part])
+    assert isinstance(spans, SpanRepresentation)
+    out = spans(words, cells)
+    assert out.shape == (3, 6 * 4, spans.size)
+    assert out.dtype == words.top.dtype
+
+
+def test_a_vector_is_its_views_then_the_sentence_then_the_width(batch):
+    words, cells = batch
+    spans = make(PARTS["hybrid"])
+    out = spans(words, cells).view(3, 6, 4, -1)
+    inside = words.top[0, 1:4]
+    expected = torch.cat([inside[0], inside[2], inside.max(0).values, words.sentence[0], spans.widths.weight[2]])
+    close(out[0, 1, 2], expected)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_padding_and_other_sentences_change_nothing(part, batch):
+    words, cells = batch
+    spans = make(PARTS[part])
+    together = spans(words, cells).view(3, 6, 4, -1)
+    for row, length in enumerate([6, 3, 1]):
+        inputs = word_inputs([of_length(length)])
+        own = words._replace(
+            top=words.top[row : row + 1, :length], sentence=words.sentence[row : row + 1], mask=inputs.unit_mask
+        )
+        alone_cells = Grid(4)(inputs)
+        alone = spans(own, alone_cells).view(1, length, alone_cells.width, -1)
+        real = alone_cells.mask.view(1, length, alone_cells.width)
+        close(together[row : row + 1, :length, : alone_cells.width][real], alone[real])
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_list_of_spans_gets_the_vectors_of_the_grid(part, batch):
+    words, cells = batch
+    spans = make(PARTS[part])
+    dense, listed = spans(words, cells), spans(words, as_list(cells))
+    close(dense[cells.mask], listed[cells.mask])
+    shuffled = torch.randperm(cells.start.shape[1], generator=torch.Generator().manual_seed(0))
+    moved = Candidates(cells.start[:, shuffled], cells.end[:, shuffled], cells.mask[:, shuffled], None)
+    close(spans(words, moved)[moved.mask], dense[:, shuffled][moved.mask])
+
+
+@pytest.mark.parametrize("views", SELECTIONS, ids="-".join)
+@pytest.mark.parametrize(("sentence", "width_size"), [(False, 0), (True, 3)])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_projecting_words_first_is_projecting_the_spans(views, sentence, width_size, listed, bias, batch):
+    words, cells = batch
+    cells = as_list(cells) if listed else cells
+    spans = make(dict(views=views, sentence=sentence, width_size=width_size))
+    linear = nn.Linear(spans.size, 7, bias=bias)
+    with torch.no_grad():
+        close(spans.project(words, cells, linear)[cells.mask], linear(spans(words, cells))[cells.mask])
+
+
+def test_projected_gradients_are_those_of_the_spans(batch):
+    words, cells = batch
+    spans = make(PARTS["hybrid"])
+    linear = nn.Linear(spans.size, 2)
+    top = words.top.clone().requires_grad_()
+    wanted = [top, linear.weight, linear.bias, spans.widths.weight]
+    pick = torch.randn(int(cells.mask.sum()), 2, generator=torch.Generator().manual_seed(3))
+    fast = (spans.project(words._replace(top=top), cells, linear)[cells.mask] * pick).sum()
+    slow = (linear(spans(words._replace(top=top), cells))[cells.mask] * pick).sum()
+    for one, other in zip(torch.autograd.grad(fast, wanted), torch.autograd.grad(slow, wanted), strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("part", ["boundary", "first-mean-last"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_span_knows_only_its_own_words(part, listed, batch):
+    words, cells = batch
+    cells = as_list(cells) if listed else cells
+    spans = make(PARTS[part])
+    top = words.top.clone().requires_grad_()
+    out = spans(words._replace(top=top), cells)
+    for at, (start, end, real) in enumerate(zip(cells.start[0], cells.end[0], cells.mask[0], strict=True)):
+        if real:
+            (felt,) = torch.autograd.grad(out[0, at].sum(), top, retain_graph=True)
+            outside = [n for n in range(6) if not start <= n < end]
+            assert float(felt[0, outside].abs().sum()) == pytest.approx(0, abs=1e-6)
+            assert float(felt[1:].abs().sum()) == 0
+            assert float(felt[0, start].abs().sum()) > 0
+            assert float(felt[0, end - 1].abs().sum()) > 0
+
+
+def test_every_parameter_learns(batch):
+    words, cells = batch
+    spans = make(PARTS["hybrid"])
+    spans(words, cells)[cells.mask].square().sum().backward()
+    assert all(bool((parameter.grad.abs().sum(-1) > 0).all()) for parameter in spans.parameters())
+
+
+def test_spans_wider_than_the_table_share_its_last_row(batch):
+    words, _ = batch
+    spans = make(PARTS["boundary"], max_width=4)
+    wide = Candidates(torch.zeros(3, 2, dtype=torch.long), torch.tensor([[4, 6]] * 3), torch.ones(3, 2) > 0, None)
+    assert torch.equal(spans(words, wide)[0, :, -3:], spans.widths.weight[[3, 3]])
+
+
+def test_an_unknown_view_is_said():
+    with pytest.raises(ValueError, match="no view 'middle'; use first, last, mean, max"):
+        PooledSpans(ENCODER, 4, views=("first", "middle"))
+
+
+def test_dropout_acts_in_training_only(batch):
+    words, cells = batch
+    spans = make(dict(views=("first",), dropout=0.5))
+    close(spans(words, cells), spans(words, cells))
+    spans.train()
+    torch.manual_seed(0)
+    assert float((spans(words, cells) == 0).float().mean()) > 0.2
