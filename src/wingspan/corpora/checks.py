@@ -13,6 +13,8 @@ META = "_meta"
 
 SHAPE, WORDS = "record_shape", "words"
 """The key in `meta`, and its value, by which readers of word formats ask for word records in JSON-lines."""
+FAR = 10**12
+"""No text is as long as this; larger numbers are no offsets."""
 COMMON = frozenset({"doc_id", "dataset"})
 
 
@@ -74,8 +76,8 @@ def whole(value: Any, name: str) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise Misfit(f"{name} is {kind_of(value)}, not a whole number")
-    if value < 0:
-        raise Misfit(f"{name} is {value}; offsets start at 0")
+    if not 0 <= value < FAR:
+        raise Misfit(f"{name} is {shorten(str(value))}; offsets start at 0 and end with the text")
     return value
 
 

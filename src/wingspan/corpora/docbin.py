@@ -58,7 +58,7 @@ def _document(doc: Any, name: str) -> Document:
     ours = doc.user_data.get(_OURS)
     kept = ours if isinstance(ours, dict) else {}
     words: tuple[Span, ...] | None = tuple(
-        Span(token.idx, token.idx + len(token)) for token in doc if not token.is_space
+        Span(token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()
     )
     sentences: tuple[Span, ...] | None = None
     if doc.has_annotation("SENT_START"):

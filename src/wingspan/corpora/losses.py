@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +13,14 @@ from wingspan.corpora.overlaps import flatten
 from wingspan.corpora.word_level import WordRanges, word_spans
 from wingspan.text import Document, Entity, Span
 
+SPACE = re.compile(r"\s")
 FRAGMENTS = "discontinuous entities (an entity is made of each fragment)"
 WIDENED = "entities with an edge inside of a word (widened to whole words)"
 WORDLESS = "entities without any word (left out)"
 MERGED = "entities that came to equal another one (one of them stays)"
 OVERLAPS = "overlapping entities (the widest stay)"
 LABELS = "second labels of one span (the first in the alphabet stays)"
-SPACES = "texts with other white space than one space between words"
+SPACES = "texts with line ends or other white space that is not kept"
 WORD_EDGES = "documents with given words (word boundaries are not written)"
 SENTENCES = "documents with given sentences (sentence boundaries are not written)"
 GROUPS = "documents with a group (not written)"
@@ -40,10 +42,16 @@ def fit(document: Document, target: Format) -> tuple[Document, Counter[str]]:
     elif not holds.same_span_labels:
         document = _one_label(document, lost)
     if not holds.exact_text:
-        words = [document.text[word.start : word.end] for word in word_spans(document)]
-        lost[SPACES] += " ".join(words) != document.text
+        lost[SPACES] += not _keeps_spaces(document, holds)
     _count_fields(document, holds, lost)
     return document, +lost
+
+
+def _keeps_spaces(document: Document, holds: Holds) -> bool:
+    """Formats of words put one space between them; formats of characters put one for each line end or tab."""
+    if holds.documents_without_words:
+        return document.text == SPACE.sub(" ", document.text)
+    return document.text == " ".join(document.text[word.start : word.end] for word in word_spans(document))
 
 
 def _contiguous(document: Document, lost: Counter[str]) -> Document:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,7 @@ def _document(record: dict[str, Any], place: Place) -> Iterator[Document]:
 
 
 def _ranges(words: tuple[Span, ...], edges: list[int]) -> tuple[Span, ...]:
-    pairs = zip(edges, edges[1:], strict=False)
-    return tuple(Span(words[first].start, words[last - 1].end) for first, last in pairs if first < last)
+    return tuple(Span(words[first].start, words[last - 1].end) for first, last in pairwise(edges) if first < last)
 
 
 def _entity(value: Any, size: int) -> Entity:
@@ -90,7 +89,7 @@ def _record(document: Document) -> dict[str, Any]:
         ner[bisect_right(starts, span.start) - 1].append([span.start, span.end - 1, entity.label])
     record: dict[str, Any] = {
         "doc_key": document.id,
-        "sentences": [words[first:last] for first, last in zip(starts, [*starts[1:], len(words)], strict=True)],
+        "sentences": [words[first:last] for first, last in pairwise([*starts, len(words)])],
         "ner": ner,
     }
     if document.sentences is None:
