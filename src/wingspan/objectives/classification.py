@@ -90,4 +90,4 @@ class Classification(Objective):
     def _found(self, states: States, rows: Tensor, cells: Tensor, label: Tensor, score: Tensor) -> Found:
         assert states.candidates is not None
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
-        return Found(*(part.cpu().numpy() for part in (rows, start, end, label, score)))
+        return Found(*(part.detach().cpu().numpy() for part in (rows, start, end, label, score)))

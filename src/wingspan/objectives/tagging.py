@@ -108,7 +108,7 @@ class Tagging(Objective):
         sure = chance.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         tags = tags * words.mask[:, None]  # padding is O
         past = unit_ends(inputs).gather(1, words.unit)  # (B, L) one past the last unit of each word
-        arrays = (part.cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core))
+        arrays = (part.detach().cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core))
         return self._entities(arrays, thresholds)
 
     def _entities(self, arrays: Iterable[Any], thresholds: Thresholds) -> Found:
