@@ -26,7 +26,11 @@ from wingspan.spans import SpanRepresentation
 
 PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting)}
 RESERVED = {"part", "record"}
-FAMILIES = (Encoder, SpanRepresentation, Head, Objective, CandidatePolicy)
+SLOTS: dict[str, dict[str, type]] = {
+    "Recipe": {"encoder": Encoder, "spans": SpanRepresentation, "head": Head, "candidates": CandidatePolicy},
+    "Term": {"objective": Objective},
+}
+FAMILIES = tuple(family for slots in SLOTS.values() for family in slots.values())
 
 
 def to_record(value: Any) -> Any:
@@ -69,6 +73,12 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
         unknown = sorted(set(settings) - known)
         if unknown:
             raise ValueError(f"recipe.json: {value['record']} has no setting {unknown[0]!r}; it needs a newer wingspan")
+        for slot, family in SLOTS.get(plain.__name__, {}).items():
+            part = settings.get(slot)
+            if part is not None and not (isinstance(part, partial) and issubclass(part.func, family)):
+                raise ValueError(
+                    f"recipe.json: {slot} of {plain.__name__} must be a part of the family {family.__name__}"
+                )
         try:
             return plain(**settings)
         except TypeError as error:

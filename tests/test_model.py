@@ -1,0 +1,97 @@
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from tiny import LABELS, of_length, sentence
+from wingspan.batch import Collate, Found
+from wingspan.candidates import Sampled
+from wingspan.encoders.hashed import HashedEncoder
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.model import tensors
+from wingspan.objectives.classification import Classification
+from wingspan.recipe import Recipe, Term, assemble
+from wingspan.recurrent import BiLSTM
+from wingspan.spans.pooled import PooledSpans
+
+SENTENCES = [of_length(5, ("Gene", 0, 2)), sentence("one"), sentence("Some other words"), of_length(9)]
+
+
+def learner(hidden=(8,), **settings):
+    torch.manual_seed(0)
+    recipe = Recipe(
+        name="small",
+        paper="none",
+        encoder=partial(HashedEncoder, buckets=50, embedding=4, hidden=6),
+        spans=partial(PooledSpans, views=("first", "mean", "max"), sentence=True, width_size=2),
+        head=partial(FeedForwardHead, hidden=hidden, spread=0.5),
+        terms={"spans": Term(partial(Classification))},
+        max_width=4,
+        overlap="flat",
+        **settings,
+    )
+    return assemble(recipe, LABELS).eval()
+
+
+def run(model, sentences, **asked):
+    collate = Collate(model.encoder.tokenize, LABELS, {})
+    with torch.no_grad():
+        return model(tensors(collate.inputs(sentences), "cpu"), **asked)
+
+
+@pytest.mark.parametrize("hidden", [(), (8,)])
+def test_scores_are_the_same_with_and_without_span_vectors(hidden):
+    model = learner(hidden).model
+    fast, slow = run(model, SENTENCES), run(model, SENTENCES, vectors=True)
+    assert fast.spans is None
+    assert slow.spans.shape[-1] == model.scorer.spans.size
+    assert slow.features.shape[-1] == model.scorer.head.size
+    mask = fast.candidates.mask
+    torch.testing.assert_close(fast.scores[mask], slow.scores[mask], rtol=1e-5, atol=1e-5)
+
+
+def test_batch_composition_and_order_change_nothing():
+    model = learner().model
+    together = run(model, SENTENCES)
+    turned = run(model, SENTENCES[::-1])
+    for row, one in enumerate(SENTENCES):
+        alone = run(model, [one])
+        expected = alone.scores[0][alone.candidates.mask[0]]
+        for states, at in ((together, row), (turned, len(SENTENCES) - 1 - row)):
+            found = states.scores[at][states.candidates.mask[at]]
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_in_training_a_sampler_sees_the_gold_and_in_prediction_the_grid():
+    model = learner(candidates=partial(Sampled, negatives=3)).model
+    collate = Collate(model.encoder.tokenize, LABELS, {})
+    batch = tensors(collate(SENTENCES), "cpu")
+    assert model(batch.inputs, batch.gold).candidates.width is None
+    assert model(batch.inputs).candidates.width == 4
+
+
+def test_arrays_become_tensors_wherever_they_are():
+    found = Found(*(np.arange(2) for _ in range(5)))
+    moved = tensors({"a": found, "b": None, "c": "text"}, "cpu")
+    assert isinstance(moved["a"], Found)
+    assert all(isinstance(part, torch.Tensor) for part in moved["a"])
+    assert moved["b"] is None
+    assert moved["c"] == "text"
+
+
+def test_a_bidirectional_lstm_is_the_packed_one():
+    torch.manual_seed(0)
+    ours = BiLSTM(3, 4)
+    lengths = torch.tensor([5, 2, 1])
+    vectors = torch.randn(3, 5, 3)
+    theirs = torch.nn.LSTM(3, 4, batch_first=True, bidirectional=True)
+    for name, weight in ours.forwards.named_parameters():
+        getattr(theirs, name).data.copy_(weight.data)
+    for name, weight in ours.backwards.named_parameters():
+        getattr(theirs, f"{name}_reverse").data.copy_(weight.data)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(vectors, lengths, batch_first=True)
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
+    found = ours(vectors, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(found[row, :length], expected[row, :length], rtol=1e-5, atol=1e-6)

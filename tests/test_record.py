@@ -1,0 +1,275 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from wingspan.encoders.hashed import HashedEncoder
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.recipe import Recipe, assemble
+from wingspan.recipes import NAMES, find, variants
+from wingspan.record import from_record, override, to_record
+
+EVERY = [f"{system}/{variant}".rstrip("/") for system in NAMES for variant in variants(system)]
+
+
+def baseline() -> Recipe:
+    return find("baseline")
+
+
+def bundled() -> Recipe:
+    return find("bundling/bl-span")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_recipe_survives_json(name):
+    recipe = find(name)
+    record = json.loads(json.dumps(to_record(recipe), allow_nan=False))
+    back = from_record(record)
+    assert isinstance(back, Recipe)
+    assert to_record(back) == to_record(recipe)
+    assert back.train == recipe.train
+    assert back.segments == recipe.segments
+    assert back.phases == recipe.phases
+    assert (back.encoder.func, back.encoder.keywords) == (recipe.encoder.func, recipe.encoder.keywords)
+    assert {n: t.weight for n, t in back.terms.items()} == {n: t.weight for n, t in recipe.terms.items()}
+
+
+def test_lists_come_back_as_tuples_and_parts_can_be_built():
+    recipe = replace(baseline(), max_width=3, overlap="flat", thresholds={"Drug": 0.25})
+    back = from_record(json.loads(json.dumps(to_record(recipe))))
+    assert back.spans.keywords["views"] == ("first", "last", "max")
+    assert back.thresholds == {"Drug": 0.25}
+    from wingspan.labels import LabelSet
+
+    assert assemble(back, LabelSet({"main": ("Drug",)})).model.scorer is not None
+
+
+@pytest.mark.parametrize("label", ["part", "record", "pairs"])
+def test_labels_may_have_any_name(label):
+    recipe = replace(baseline(), thresholds={label: 0.5, "Drug": 0.25})
+    back = from_record(json.loads(json.dumps(to_record(recipe))))
+    assert back.thresholds == {label: 0.5, "Drug": 0.25}
+
+
+def test_what_json_cannot_hold_is_refused_when_saving():
+    with pytest.raises(ValueError, match="scalars, lists, maps and parts"):
+        to_record(replace(baseline(), thresholds=object()))
+    with pytest.raises(ValueError, match="give the settings of FeedForwardHead by name"):
+        to_record(partial(FeedForwardHead, 5))
+
+
+def trap(tmp_path, monkeypatch, name: str):
+    """A module that leaves a mark when it is imported."""
+    mark = tmp_path / "imported"
+    (tmp_path / f"{name}.py").write_text(
+        f"open({str(mark)!r}, 'w').close()\nfrom wingspan.encoders.hashed import HashedEncoder\n"
+        "class Mine(HashedEncoder):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return mark
+
+
+def test_a_part_from_elsewhere_is_refused_before_it_is_imported(tmp_path, monkeypatch):
+    mark = trap(tmp_path, monkeypatch, "parts_of_mine")
+    record = {**to_record(baseline()), "encoder": {"part": "parts_of_mine:Mine"}}
+    with pytest.raises(ValueError, match=r"outside wingspan; if you trust it, load with parts=\['parts_of_mine'\]"):
+        from_record(record)
+    assert not mark.exists()
+    trusted = from_record(record, parts=["parts_of_mine"])
+    assert trusted.encoder.func.__name__ == "Mine"
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["os:system", "wingspan_evil.x:Y", "wingspanx:Y", "builtins:eval", "", ":", "wingspan:load", ".os:system"]
+)
+def test_no_other_prefix_passes(path):
+    with pytest.raises(ValueError, match="outside wingspan"):
+        from_record({"part": path})
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("wingspan.nowhere:X", "cannot be imported"),
+        ("wingspan.:X", "cannot be imported"),
+        ("wingspan.record:import_module", "no encoder"),
+        ("wingspan.record:nothing", "no encoder"),
+        ("wingspan.recipe:Recipe", "no encoder"),
+        ("wingspan.encoders.pretrained:AutoModel", "no encoder"),
+    ],
+)
+def test_what_is_no_part_is_said(path, said):
+    with pytest.raises(ValueError, match=said):
+        from_record({"part": path})
+
+
+def test_a_part_in_the_wrong_place_is_said():
+    record = to_record(baseline())
+    with pytest.raises(ValueError, match="encoder of Recipe must be a Encoder part"):
+        from_record({**record, "encoder": record["head"]})
+    with pytest.raises(ValueError, match="encoder of Recipe must be a Encoder part"):
+        from_record({**record, "encoder": "hashed"})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"record": "Novelty"},
+        {"novelty": 1},
+        {"encoder": {"part": "wingspan.encoders.hashed:HashedEncoder", "novelty": 1}},
+        {"terms": None},
+        {"read_with": "tags"},
+    ],
+)
+def test_a_foreign_or_damaged_record_is_one_sentence(damage):
+    with pytest.raises(ValueError, match="recipe"):
+        from_record({**to_record(baseline()), **damage})
+
+
+def test_a_record_without_its_settings_is_one_sentence():
+    with pytest.raises(ValueError, match="Recipe is damaged"):
+        from_record({"record": "Recipe"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("train.epochs", "3", 3),
+        ("train.epochs", "3.0", 3),
+        ("train.learning_rate", "1e-4", 1e-4),
+        ("train.learning_rate", "1", 1),
+        ("train.schedule", "cosine", "cosine"),
+        ("train.patience", "5", 5),
+        ("train.patience", "none", None),
+        ("train.decay_bias", "true", True),
+        ("train.decay_bias", "False", False),
+        ("train.precision", "no", "no"),
+        ("max_width", "8", 8),
+        ("max_width", "auto", "auto"),
+        ("overlap", "nested", "nested"),
+        ("thresholds", "0.4", 0.4),
+        ("segments.max_length", "128", 128),
+        ("spans.width_size", "10", 10),
+        ("spans.views", '["first", "mean"]', ("first", "mean")),
+        ("spans.sentence", "true", True),
+        ("head.hidden", "[64, 32]", (64, 32)),
+        ("head.hidden", "[]", ()),
+        ("head.dropout", "0", 0),
+        ("encoder.name", "my/model", "my/model"),
+        ("encoder.name", "123", "123"),
+        ("encoder.shapes", "none", None),
+        ("encoder.shapes", "false", False),
+        ("encoder.pooling", "first", "first"),
+        ("terms.tags.weight", "0.3", 0.3),
+        ("terms.tags.objective.crf", "true", True),
+        ("terms.spans.objective.link", "sigmoid", "sigmoid"),
+    ],
+)
+def test_a_scalar_is_set(key, text, value):
+    changed = override(bundled(), key, text)
+    for name in key.split("."):
+        if isinstance(changed, partial):
+            changed = changed.keywords[name]
+        else:
+            changed = changed[name] if isinstance(changed, dict) else getattr(changed, name)
+    assert changed == value
+    assert type(changed) is type(value)
+    json.dumps(to_record(override(bundled(), key, text)))
+
+
+def test_setting_leaves_the_rest_and_the_original_alone():
+    recipe = bundled()
+    before = to_record(recipe)
+    after = to_record(override(recipe, "terms.tags.weight", "0.3"))
+    assert to_record(recipe) == before
+    assert after["terms"]["tags"]["weight"] == 0.3
+    after["terms"]["tags"]["weight"] = before["terms"]["tags"]["weight"]
+    assert after == before
+
+
+def test_maps_of_numbers_take_new_names_with_dots():
+    changed = override(bundled(), "train.factors.model.encoder", "0.5")
+    assert changed.train.factors == {**bundled().train.factors, "model.encoder": 0.5}
+    changed = override(changed, "train.factors.model", "2")
+    assert override(changed, "train.factors.model.encoder", "1").train.factors["model.encoder"] == 1
+    both = override(override(bundled(), "thresholds.Drug", "0.3"), "thresholds.Cell type", "0.6")
+    assert both.thresholds == {"Drug": 0.3, "Cell type": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("train.epoch", "no setting 'epoch'; did you mean 'epochs'?"),
+        ("trian.epochs", "no setting 'trian'; did you mean 'train'?"),
+        ("max_widht", "did you mean 'max_width'?"),
+        ("spans.width", "did you mean 'width_size'?"),
+        ("terms.tag.weight", "did you mean 'tags'?"),
+        ("head.xyz", "there are hidden, dropout"),
+        ("train.epochs.more", "nothing can be set inside"),
+    ],
+)
+def test_a_wrong_name_gets_a_suggestion(key, said):
+    with pytest.raises(ValueError, match="--set") as caught:
+        override(bundled(), key, "1")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("train.epochs", "many", "expected a whole number, not 'many'"),
+        ("train.epochs", "2.5", "expected a whole number"),
+        ("train.epochs", "auto", "expected a whole number"),
+        ("train.epochs", "none", "expected a whole number"),
+        ("train.epochs", "true", "expected a whole number"),
+        ("train.learning_rate", "fast", "expected a number"),
+        ("train.learning_rate", "NaN", "expected a number"),
+        ("train.learning_rate", "Infinity", "expected a number"),
+        ("train.decay_bias", "1", "expected true or false"),
+        ("train.schedule", "quadratic", "expected linear or cosine or constant, not 'quadratic'"),
+        ("train.patience", "soon", "expected a whole number or none"),
+        ("train.factors", "3", "expected a number for each name"),
+        ("train.factors.model", "high", "expected a number"),
+        ("max_width", "wide", "expected a whole number or auto"),
+        ("overlap", "crossing", "expected flat or nested or any or auto"),
+        ("thresholds", "high", "expected a number"),
+        ("spans.views", "first", "expected a list in brackets"),
+        ("head.hidden", "64", "expected a list in brackets, each a whole number"),
+        ("head.hidden", '["a"]', "expected a list in brackets"),
+        ("encoder.pooling", "median", "expected first or last or mean or max"),
+        ("segments.max_length", "0", "a window holds at least 1"),
+        ("read_with", "links", "reads with 'links'"),
+    ],
+)
+def test_a_wrong_value_is_refused(key, text, said):
+    with pytest.raises(ValueError, match=r".") as caught:
+        override(bundled(), key, text)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["encoder", "spans", "head", "terms", "terms.tags", "train", "segments", "phases"])
+def test_a_part_is_no_scalar(key):
+    with pytest.raises(ValueError, match="this is a part, not a scalar; write a recipe file"):
+        override(bundled(), key, "hashed")
+
+
+def test_settings_without_a_recipe_part_are_said():
+    with pytest.raises(ValueError, match="nothing can be set inside None"):
+        override(find("bundling/seq"), "spans.width_size", "3")
+
+
+def test_records_name_parts_by_module_and_class():
+    assert to_record(partial(HashedEncoder, hidden=3)) == {
+        "part": "wingspan.encoders.hashed:HashedEncoder",
+        "hidden": 3,
+    }
+    assert to_record(HashedEncoder) == {"part": "wingspan.encoders.hashed:HashedEncoder"}
+
+
+def test_decoding_and_batches_import_no_torch():
+    code = "import sys, wingspan.batch, wingspan.decoding, wingspan.labels; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
