@@ -139,6 +139,11 @@ def test_a_missing_text_is_told(tmp_path: Path) -> None:
             list(read(path, Problems()))
 
 
+def test_a_surface_of_numbers_is_no_place(tmp_path: Path) -> None:
+    (document,) = read(pair(tmp_path, "0 0 kg", "T1\tGrade 3 4 0 3\t0 0\n"), Problems())
+    assert document.entities == (Entity.at("Grade 3 4", 0, 3),)
+
+
 def test_an_empty_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no .txt and .ann files in this folder"):
         list(read(tmp_path, Problems()))

@@ -20,7 +20,9 @@ from wingspan.corpora.formats import CorpusError, Format, Holds, Problems
 from wingspan.corpora.mentions import UNITS, Mention, best_unit, entities_of, fitting
 from wingspan.text import Document, Span
 
-_BOUND = re.compile(r"(T\S*)\t(.*\S)\s+(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL)
+_BOUND = re.compile(
+    r"(T\S*)\t([^\t]*[^\t\s]) +(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL
+)
 _OTHER = re.compile(r"(?:[REAMN#]\S*|\*)\t.*", re.DOTALL)
 
 

@@ -38,9 +38,9 @@ def read_conll(
     if layout is None:
         return
     problems.note(path, layout.in_words())
-    repairs = 0
+    name, repairs = stem(path), 0
     for block in blocks(path, layout, problems):
-        document, broken = _document(block, layout, stem(path))
+        document, broken = _document(block, layout, name)
         repairs += broken
         yield document
     if repairs:

@@ -112,19 +112,19 @@ def stem(path: str | Path) -> str:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked if its name ends in .gz."""
     if path.is_dir():
         raise CorpusError(f"{path}: a folder where a file is needed; name one of its files")
     if path.suffix == ".gz":
-        with gzip.open(path, "rb") as packed:
-            yield packed
+        with gzip.open(path, "rb") as packed, io.BufferedReader(packed) as raw:  # reading lines is faster so
+            yield raw
     else:
         with path.open("rb") as raw:
             yield raw
 
 
-def _next_line(raw: IO[bytes] | gzip.GzipFile, path: Path) -> bytes:
+def _next_line(raw: IO[bytes], path: Path) -> bytes:
     try:
         return raw.readline()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

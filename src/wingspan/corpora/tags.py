@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 TaggedSpan = tuple[str, int, int]
 """A label and a half-open range of words."""
@@ -57,6 +58,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
     return "IOB1" if starts_inside and not begins_apart else "IOB2"
 
 
+@lru_cache(maxsize=65536)  # a corpus has few tags and asks for each of them at every word
 def parse(tag: str) -> tuple[str, str | None]:
     """A tag's prefix letter ("" if it has none) and its label (None outside of entities)."""
     if tag in _OUTSIDE:
