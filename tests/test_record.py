@@ -109,9 +109,9 @@ def test_what_is_no_part_is_said(path, said):
 
 def test_a_part_in_the_wrong_place_is_said():
     record = to_record(baseline())
-    with pytest.raises(ValueError, match="encoder of Recipe must be a Encoder part"):
+    with pytest.raises(ValueError, match="the encoder must be a part of the family Encoder"):
         from_record({**record, "encoder": record["head"]})
-    with pytest.raises(ValueError, match="encoder of Recipe must be a Encoder part"):
+    with pytest.raises(ValueError, match="the encoder must be a part of the family Encoder"):
         from_record({**record, "encoder": "hashed"})
 
 
