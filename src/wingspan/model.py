@@ -46,17 +46,17 @@ class SpanModel(nn.Module):
         self.scorer = scorer
 
     def forward(self, inputs: Inputs, gold: Gold | None = None, *, vectors: bool = False) -> States:
-        """Scores of all candidates. Span vectors are kept in training, or on request; else they need not exist."""
+        """Scores of all candidates. Span vectors exist only where someone asks for them."""
         words: Words = self.encoder(inputs)
         if self.scorer is None:
             return States(inputs, words)
         candidates: Candidates = self.scorer.candidates(inputs, gold)
-        if not (self.training or vectors):
-            head = self.scorer.head
+        head = self.scorer.head
+        if not (vectors or (self.training and head.wants_vectors)):
             scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
             return States(inputs, words, candidates, None, scored.features, scored.scores, scored.divergence)
         spans = self.scorer.spans(words, candidates)
-        scored = self.scorer.head(spans)
+        scored = head(spans)
         features = scored.features if scored.features is not None else spans
         return States(inputs, words, candidates, spans, features, scored.scores, scored.divergence)
 

@@ -109,7 +109,8 @@ class Learner(nn.Module):
 
     def forward(self, inputs: Any, gold: Any, targets: Mapping[str, Any], terms: tuple[str, ...]) -> dict[str, Any]:
         """The losses by name; the weighted sum under "loss"."""
-        states = self.model(inputs, gold)
+        vectors = any(self.objectives[name].needs_vectors for name in terms)
+        states = self.model(inputs, gold, vectors=vectors)
         losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
         losses["loss"] = sum(self.weights[name] * losses[name] for name in terms)
         return losses

@@ -64,7 +64,7 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
         return value
     settings = {name: from_record(part, parts) for name, part in value.items() if name not in RESERVED}
     if value.get("record") == "pairs":
-        return dict(settings["pairs"])
+        return dict(settings.get("pairs", ()))
     if "record" in value:
         plain = PLAIN.get(str(value["record"]))
         if plain is None:
@@ -75,10 +75,9 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
             raise ValueError(f"recipe.json: {value['record']} has no setting {unknown[0]!r}; it needs a newer wingspan")
         for slot, family in SLOTS.get(plain.__name__, {}).items():
             part = settings.get(slot)
-            if part is not None and not (isinstance(part, partial) and issubclass(part.func, family)):
-                raise ValueError(
-                    f"recipe.json: {slot} of {plain.__name__} must be a part of the family {family.__name__}"
-                )
+            made_by: Any = part.func if isinstance(part, partial) else object
+            if part is not None and not issubclass(made_by, family):
+                raise ValueError(f"recipe.json: the {slot} must be a part of the family {family.__name__}")
         try:
             return plain(**settings)
         except TypeError as error:

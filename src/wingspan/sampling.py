@@ -1,4 +1,4 @@
-"""Which sentences share a batch: alike in length, few enough cells to fit in memory, in an order drawn from the seed."""
+"""Which sentences share a batch: alike in length, few enough to fit in memory, in an order drawn from the seed."""
 
 from __future__ import annotations
 

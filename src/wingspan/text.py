@@ -101,9 +101,7 @@ class Document:
         object.__setattr__(self, "entities", tuple(sorted(self.entities, key=reading_order)))
 
     @classmethod
-    def from_words(
-        cls, id: str, words: tuple[str, ...], entities: tuple[Entity, ...] = (), **others: Any
-    ) -> Document:
+    def from_words(cls, id: str, words: tuple[str, ...], entities: tuple[Entity, ...] = (), **others: Any) -> Document:
         """A document from words and entities in words; the text is the words with one space between them."""
         spans, at = [], 0
         for word in words:

@@ -1,1 +1,208 @@
-"""Commands of the shell."""
+"""Commands that run a model: `demo`, `recipes`, `train`, `predict`, `evaluate`, `info`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wingspan.cli import app
+
+
+class OverlapChoice(StrEnum):
+    """Which found entities may overlap."""
+
+    flat = "flat"
+    nested = "nested"
+    any = "any"
+
+
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")]
+Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
+
+
+def use_threads(threads: int | None) -> None:
+    """Limits the CPU threads of torch."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    """`key=value` options as a dictionary."""
+    found = {}
+    for item in given or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise ValueError(f"{option} {item}: write it as key=value, for example {option} train.epochs=3")
+        found[key] = value
+    return found
+
+
+@app.command(epilog="Example: wingspan demo")
+def demo(
+    output: Annotated[Path | None, typer.Option(help="Keep the model in this folder.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another model.")] = 1,
+    threads: Threads = None,
+) -> None:
+    """Trains, scores and shows entities on the built-in corpus; no network, under three minutes on two cores."""
+    from rich.console import Console
+
+    from wingspan.runs.demo import demo as run
+
+    use_threads(threads)
+    run(Console(), output, seed)
+
+
+@app.command(epilog="Example: wingspan recipes bundling/bl-span")
+def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe with all its settings.")] = None) -> None:
+    """Lists the systems, their variants and the paper each one is; or one of them with its settings."""
+    from rich.console import Console
+
+    from wingspan.runs.recipes import list_recipes, show_recipe
+
+    show_recipe(name, Console()) if name else list_recipes(Console())
+
+
+@app.command(
+    epilog="Example: wingspan train bundling/bl-span --train train.jsonl --dev dev.jsonl --encoder minilm "
+    "--output runs/mine --set train.epochs=3"
+)
+def train(
+    recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
+    train: Annotated[list[Path], typer.Option(help="Training corpus, in any format; may be given several times.")],
+    output: Annotated[Path, typer.Option(help="Folder for the model, the journal and the states for --resume.")],
+    dev: Annotated[Path | None, typer.Option(help="Decides which epoch is best.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
+    set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides every random draw.")] = 1,
+    seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
+    start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
+    rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a label of --from under another name.")] = None,
+    track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
+    json: Json = None,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Trains a recognizer on your corpus and keeps the best epoch's model."""
+    from rich.console import Console
+
+    from wingspan.runs.figures import write_figures
+    from wingspan.runs.train import Job, gather, prepare, train_seeds
+
+    use_threads(threads)
+    try:
+        chosen = [int(number) for number in seeds.split(",")] if seeds else [seed]
+    except ValueError:
+        raise ValueError(f"--seeds {seeds}: write whole numbers with commas, for example --seeds 1,2,3") from None
+    job = Job(
+        prepare(recipe, encoder, pairs(set, "--set")),
+        gather(train, dev, test, format),
+        output,
+        resume=resume,
+        start=start,
+        rename=pairs(rename, "--rename"),
+        device=device,
+        track=track,
+    )
+    figures = train_seeds(job, chosen, Console())
+    if json is not None and figures is not None:
+        write_figures(figures, json)
+
+
+@app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
+def predict(
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="A text, files, a folder, or - for lines.")],
+    model: Annotated[str, typer.Option(help="A model folder or hub id.")],
+    output: Annotated[
+        Path | None, typer.Option(help="Write documents here; otherwise shown, or JSON lines in a pipe.")
+    ] = None,
+    format: Annotated[str | None, typer.Option("--from", help="Format of the input files.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--format", help="Format of the output; otherwise told by its name.")
+    ] = None,
+    overlap: Annotated[
+        OverlapChoice | None, typer.Option(help="Which entities may overlap; otherwise as trained.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
+    batch_size: BatchSize = 32,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Finds entities in texts of any length."""
+    from rich.console import Console
+
+    from wingspan.runs.predict import predict as run
+
+    use_threads(threads)
+    console = Console()
+    number = run(
+        inputs,
+        model=model,
+        output=output,
+        format=format,
+        to=to,
+        overlap=overlap.value if overlap else None,
+        threshold=threshold,
+        batch_size=batch_size,
+        device=device,
+        console=console,
+    )
+    if output is not None:
+        console.print(f"{output}: {number:,} documents", highlight=False)
+
+
+@app.command(epilog="Example: wingspan evaluate runs/mine test.jsonl --json figures.json")
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model folder or hub id.")],
+    corpus: Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")],
+    format: Annotated[
+        str | None, typer.Option(help="Format of the corpus; otherwise found by name or content.")
+    ] = None,
+    json: Json = None,
+    batch_size: BatchSize = 32,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Scores a model on a corpus: strict precision, recall and F1, with what it can never find."""
+    from rich.console import Console
+
+    from wingspan.runs.evaluate import evaluate as run
+    from wingspan.runs.figures import write_figures
+    from wingspan.runs.tables import print_scores
+
+    use_threads(threads)
+    console = Console(stderr=json is not None and str(json) == "-")
+    scores = run(model, corpus, format=format, batch_size=batch_size, device=device, console=console)
+    print_scores(scores, console)
+    if json is not None:
+        write_figures(scores.to_dict(), json)
+
+
+@app.command(epilog="Example: wingspan info runs/mine")
+def info(
+    model: Annotated[str, typer.Argument(help="A model folder or hub id.")],
+    json: Json = None,
+) -> None:
+    """Says what is in a model: system, labels, limits, scores."""
+    from rich.console import Console
+
+    from wingspan.runs.figures import write_figures
+    from wingspan.runs.info import info as run
+
+    facts = run(model)
+    if json is not None:
+        write_figures(facts, json)
+        return
+    for name, value in facts.items():
+        Console().print(f"{name}: {value}", highlight=False, markup=False)

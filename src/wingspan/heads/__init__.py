@@ -25,6 +25,8 @@ class Head(nn.Module, ABC):
     size: int
     """The size F of the features."""
     entry: nn.Linear
+    wants_vectors: bool = False
+    """Whether the head does something to span vectors before its entry layer in training, such as dropout."""
 
     @abstractmethod
     def finish(self, entered: Tensor) -> Scored:

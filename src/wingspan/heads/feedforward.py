@@ -23,15 +23,19 @@ class FeedForwardHead(Head):
         *,
         hidden: Sequence[int] = (),
         dropout: float = 0.1,
+        input_dropout: float = 0.0,
         spread: float = 0.02,
     ) -> None:
         super().__init__()
         sizes = [span_size, *hidden, num_classes]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
-        for layer in self.layers:
+        layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        for layer in layers:
             nn.init.normal_(layer.weight, std=spread)
             nn.init.zeros_(layer.bias)
+        self.layers = nn.ModuleList(layers)
         self.dropout = nn.Dropout(dropout)
+        self.input_dropout = nn.Dropout(input_dropout)
+        self.wants_vectors = input_dropout > 0
         self.size = sizes[-2]
 
     @property
@@ -43,7 +47,7 @@ class FeedForwardHead(Head):
 
     def forward(self, spans: Tensor) -> Scored:
         """Dropout, then all layers.  (B, M, S)"""
-        return self.finish(self.entry(self.dropout(spans)))
+        return self.finish(self.entry(self.input_dropout(spans)))
 
     def finish(self, entered: Tensor) -> Scored:
         """The layers behind the first."""

@@ -31,6 +31,8 @@ class Objective(nn.Module, ABC):
     """Constructed as `part(sizes, *, settings...)`. What `predicts` is saved with the model and can read entities."""
 
     predicts: ClassVar[bool] = False
+    needs_vectors: ClassVar[bool] = False
+    """Whether the loss is about span vectors, not only scores."""
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Any:
         """The CPU face: what the loss needs besides the gold spans, as arrays. None by default."""

@@ -1,4 +1,4 @@
-"""A small recognizer that needs no download: hashed word features, a BiLSTM, pooled spans. The default to start from."""
+"""A small recognizer that needs no download: hashed word features, a BiLSTM, pooled spans: the default."""
 
 from __future__ import annotations
 

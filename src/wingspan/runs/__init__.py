@@ -1,1 +1,1 @@
-"""Wingspan."""
+"""One module per command, imported when called."""

@@ -29,6 +29,7 @@ class PooledSpans(SpanRepresentation):
         views: Sequence[str] = ("first", "last", "max"),
         sentence: bool = False,
         width_size: int = 0,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         unknown = [view for view in views if view not in VIEWS]
@@ -38,10 +39,13 @@ class PooledSpans(SpanRepresentation):
         self.sentence = sentence
         # row 0 is width 1; training keeps gold spans wider than the grid, which share the last row
         self.widths = nn.Embedding(max_width, width_size) if width_size else None
+        # on words, not on spans: each word is dropped for all its spans at once, so they can still be projected once
+        self.dropout = nn.Dropout(dropout)
         self.size = encoder.size * (len(self.views) + sentence) + width_size
 
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, M, size)"""
+        words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
         parts = [pool(view, words.top, candidates) for view in self.views]
         if self.sentence:
             parts.append(words.sentence[:, None].expand(-1, candidates.start.shape[1], -1))
@@ -50,8 +54,9 @@ class PooledSpans(SpanRepresentation):
         return torch.cat([part.to(words.top.dtype) for part in parts], -1)
 
     def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
-        """Each view times its columns of the weight. All but the maximum commute with it, so words are projected once."""
-        columns = iter(linear.weight.split(self._sizes(words), dim=1))
+        """Each view times its columns of the weight; all but the maximum commute with it, so words go first."""
+        words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
+        columns = iter(torch.split(linear.weight, self._sizes(words), dim=1))
         total = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
         out = total.expand(*candidates.start.shape, -1)  # (B, M, out)
         for view in self.views:

@@ -26,7 +26,7 @@ def build_optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.A
         {"params": parameters, "lr": rate, "base_rate": rate, "weight_decay": decay}
         for (rate, decay), parameters in groups.items()
     ]
-    return torch.optim.AdamW(prepared, eps=settings.adam_eps)
+    return torch.optim.AdamW(prepared, eps=settings.adam_eps, fused=True)
 
 
 def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:

@@ -1,0 +1,121 @@
+"""Ji, Li, Wu, Zhang: a sequence tagger and a span classifier trained together (Bundling Learning, paper 002).
+
+SeqNER tags words, SpanNER classifies spans, BL trains both with losses alpha and 1 - alpha (eq. 14), reads either.
+
+The default differs from `paper` where it helps on small encoders: all spans instead of 100 sampled ones, fresh
+parameters learn faster than pretrained ones, word shapes for uncased tokenizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from wingspan.candidates import Grid, Sampled
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.objectives.classification import Classification
+from wingspan.objectives.tagging import Tagging
+from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle
+from wingspan.spans.pooled import PooledSpans
+
+CITATION = "Ji et al., 2022: A Bundling Learning approach for NER (SeqNER + SpanNER), arXiv 2207.03300"
+
+# span vectors of eq. 9, 10 and 11; the width embedding belongs to all three
+BOUNDARY: Part = partial(PooledSpans, views=("first", "last"), width_size=25, dropout=0.1)
+POOLING: Part = partial(PooledSpans, views=("max",), sentence=True, width_size=25, dropout=0.1)
+HYBRID: Part = partial(PooledSpans, views=("first", "last", "max"), sentence=True, width_size=25, dropout=0.1)
+
+FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
+TRAIN = TrainSettings(epochs=12, batch_size=16, learning_rate=1e-4, factors=FRESH, precision="no")
+
+
+def span(vectors: Part = HYBRID) -> Recipe:
+    """SpanNER: every span of the grid gets a type or none."""
+    return Recipe(
+        name="bundling/span",
+        paper=CITATION,
+        encoder=partial(PretrainedEncoder, name="minilm", pooling="max"),
+        spans=vectors,
+        head=partial(FeedForwardHead),
+        candidates=partial(Grid),
+        terms={"spans": Term(partial(Classification))},
+        train=TRAIN,
+    )
+
+
+def seq(crf: bool = False) -> Recipe:
+    """SeqNER: every word gets a BIO tag."""
+    return Recipe(
+        name="bundling/seq",
+        paper=CITATION,
+        encoder=partial(PretrainedEncoder, name="minilm", pooling="max"),
+        terms={"tags": Term(partial(Tagging, crf=crf))},
+        read_with="tags",
+        train=TRAIN,
+    )
+
+
+def bl_span(vectors: Part = HYBRID, crf: bool = False, alpha: float = 0.1) -> Recipe:
+    """BL-SpanNER: trained together, read from the spans."""
+    return replace(bundle(span(vectors), alpha, crf=crf), name="bundling/bl-span")
+
+
+def bl_seq(vectors: Part = HYBRID, crf: bool = False, alpha: float = 0.1) -> Recipe:
+    """BL-SeqNER: trained together, read from the tags."""
+    return replace(bl_span(vectors, crf, alpha), name="bundling/bl-seq", read_with="tags")
+
+
+# systems.md 4.C: widest span, batch size, encoder of each corpus
+BERT_LARGE, BIO_BERT, SCI_BERT = "bert-large-cased", "dmis-lab/biobert-v1.1", "allenai/scibert_scivocab_cased"
+PAPER: dict[str, tuple[int, int, str]] = {
+    "ontonotes": (10, 12, BERT_LARGE),
+    "conll03": (5, 32, BERT_LARGE),
+    "conllpp": (5, 32, BERT_LARGE),
+    "conll04": (10, 2, BERT_LARGE),
+    "ace04": (10, 8, BERT_LARGE),
+    "ace05": (10, 8, BERT_LARGE),
+    "bc5cdr": (7, 16, BIO_BERT),
+    "ncbi": (7, 16, BIO_BERT),
+    "scierc": (8, 12, SCI_BERT),
+    "wnut16": (6, 32, BERT_LARGE),
+    "wnut17": (6, 24, BERT_LARGE),
+}
+
+
+def paper(corpus: str = "conll03", read_with: str = "spans") -> Recipe:
+    """As published: one learning rate, 20 epochs, 100 sampled negatives, flat decoding, a width per corpus."""
+    width, batch, encoder = PAPER[corpus]
+    system = "bl-span" if read_with == "spans" else "bl-seq"
+    return replace(
+        bl_span(),
+        name=f"bundling/paper ({system}, {corpus} settings)",
+        encoder=partial(PretrainedEncoder, name=encoder, pooling="max", shapes=False),
+        spans=partial(PooledSpans, views=("first", "last", "max"), sentence=True, width_size=25),
+        head=partial(FeedForwardHead, input_dropout=0.1),
+        candidates=partial(Sampled, negatives=100),
+        read_with=read_with,
+        max_width=width,
+        overlap="flat",
+        train=TrainSettings(epochs=20, batch_size=batch, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, clip=1.0),
+    )
+
+
+variants: dict[str, Callable[[], Recipe]] = {
+    "": bl_span,
+    "seq": seq,
+    "seq-crf": partial(seq, crf=True),
+    "span": span,
+    "span-boundary": partial(span, BOUNDARY),
+    "span-pooling": partial(span, POOLING),
+    "bl-seq": bl_seq,
+    "bl-seq-crf": partial(bl_seq, crf=True),
+    "bl-span": bl_span,
+    "bl-span-crf": partial(bl_span, crf=True),
+    "bl-span-boundary": partial(bl_span, BOUNDARY),
+    "bl-span-pooling": partial(bl_span, POOLING),
+    "paper": paper,
+    "paper-seq": partial(paper, read_with="tags"),
+    **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
+}

@@ -1,0 +1,63 @@
+"""`wingspan demo`: on the built-in corpus, train, score, show entities. No network, no download."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from wingspan.corpora.builtin import corpus
+from wingspan.corpora.memorizer import memorizer
+from wingspan.evaluation.scores import recognition
+from wingspan.runs.highlight import legend, show
+from wingspan.runs.train import Corpora, Job, prepare, run
+from wingspan.text import Document, Entity
+
+EPOCHS = 10
+
+
+def demo(console: Console, output: Path | None = None, seed: int = 1) -> float:
+    """Trains the baseline on the built-in corpus and shows what it finds in documents it has never seen."""
+    train, dev, test = corpus()
+    words = sum(len(document.text.split()) for document in (*train, *dev, *test))
+    console.print(
+        f"The built-in corpus: {len(train)} training, {len(dev)} dev and {len(test)} test documents, about {words:,} "
+        "words, generated; most names in the test part never occur in training.",
+        highlight=False,
+    )
+    with TemporaryDirectory() as temporary:
+        folder = output or Path(temporary) / "model"
+        began = time.perf_counter()
+        job = Job(prepare("baseline", None, {"train.epochs": EPOCHS}), Corpora(train, dev, test), folder, seed)
+        model, scores = run(job, console)
+        seconds = time.perf_counter() - began
+    assert scores is not None
+    remember = memorizer(train)
+    dictionary = recognition(test, [remember(document) for document in test])
+    console.print(
+        f"Strict F1 on the test part: [bold]{scores.micro.f1:.1f}[/]; a dictionary of the training names reaches "
+        f"{dictionary.micro.f1:.1f}. Training and scoring took {seconds:.0f} seconds.",
+        highlight=False,
+    )
+    chosen = [document for document in test if any(nested(entity, document) for entity in document.entities)][:3]
+    console.print("\nWhat the model finds in unseen documents, nested entities stacked:\n")
+    labels = sorted({entity.label for document in train for entity in document.entities})
+    legend(labels, console)
+    for gold, found in zip(chosen, model.predict(chosen), strict=True):
+        console.print(f"\n{found.id}", style="dim")
+        show(found, console, gold=gold, labels=labels)
+    console.print(
+        "\nNext: wingspan train baseline --train YOUR.jsonl --dev DEV.jsonl --output runs/mine\n"
+        "      wingspan predict 'Some text.' --model runs/mine\n"
+        "      wingspan recipes        (all systems)",
+        highlight=False,
+        markup=False,
+    )
+    return scores.micro.f1
+
+
+def nested(entity: Entity, document: Document) -> bool:
+    """Whether an entity lies inside another one."""
+    return any(other is not entity and other.hull.contains(entity.hull) for other in document.entities)

@@ -1,0 +1,37 @@
+"""`wingspan evaluate`: a model against a gold corpus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from wingspan.corpora import read
+from wingspan.evaluation.matching import Mode
+from wingspan.evaluation.scores import Scores, recognition
+from wingspan.recognizer import Recognizer
+from wingspan.training.fitting import coverage_of
+
+
+def evaluate(
+    model: str | Path,
+    corpus: str | Path,
+    *,
+    format: str | None = None,
+    mode: Mode = "strict",
+    batch_size: int = 32,
+    device: str | None = None,
+    console: Console | None = None,
+) -> Scores:
+    """Predicts the corpus and scores it. Gold is complete: what can never be found counts as missed, and is said."""
+    recognizer = Recognizer.from_pretrained(model, device=device)
+    gold = list(read(corpus, format))
+    if not gold:
+        raise ValueError(f"{corpus}: no document to evaluate on")
+    coverage = coverage_of(recognizer.recipe, recognizer.learner.model.encoder, gold)
+    if console is not None:
+        for line in coverage.lines():
+            console.print(line, highlight=False)
+    found = recognizer.predict(gold, batch_size=batch_size)
+    return replace(recognition(gold, found, mode), coverage=coverage.to_dict())

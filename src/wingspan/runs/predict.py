@@ -1,0 +1,107 @@
+"""`wingspan predict`: a text, files in any corpus format, plain text files, a folder, or standard input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from wingspan.corpora import read, write
+from wingspan.decoding import Overlap
+from wingspan.recognizer import Recognizer
+from wingspan.runs.highlight import show
+from wingspan.text import Document
+
+
+def predict(
+    inputs: Sequence[str],
+    *,
+    model: str | Path,
+    output: Path | None = None,
+    format: str | None = None,
+    to: str | None = None,
+    overlap: Overlap | None = None,
+    threshold: float | None = None,
+    batch_size: int = 32,
+    device: str | None = None,
+    console: Console,
+) -> int:
+    """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents."""
+    recognizer = Recognizer.from_pretrained(model, device=device)
+    found = recognizer.predict_stream(
+        documents(inputs, format), batch_size=batch_size, threshold=threshold, overlap=overlap
+    )
+    counted = Counted(found)
+    labels = sorted({label for types in recognizer.labels.types.values() for label in types})
+    if output is not None:
+        write(counted, output, to)
+    elif console.is_terminal:
+        for document in counted:
+            console.print(document.id, style="dim", markup=False, highlight=False)
+            show(document, console, labels=labels)
+    else:
+        for document in counted:
+            sys.stdout.write(json.dumps(document.to_dict(), ensure_ascii=False) + "\n")
+    return counted.number
+
+
+class Counted:
+    """Counts what passes through."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self.documents = documents
+        self.number = 0
+
+    def __iter__(self) -> Iterator[Document]:
+        for document in self.documents:
+            self.number += 1
+            yield document
+
+
+def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
+    """Documents from whatever was named. An existing path is read; `-` is standard input; anything else is a text."""
+    for number, given in enumerate(inputs):
+        path = Path(given) if len(given) < 1000 and "\n" not in given else None
+        if given == "-":
+            yield from lines_of_stdin()
+        elif path is not None and path.exists():
+            yield from of_path(path, format)
+        elif path is not None and looks_like_a_path(given):
+            raise FileNotFoundError(2, "no such file or folder", given)
+        else:
+            yield Document(str(number), given)
+
+
+def of_path(path: Path, format: str | None) -> Iterator[Document]:
+    """A corpus, or a plain text file as one document."""
+    if (
+        format is None
+        and path.is_file()
+        and path.suffix in (".txt", ".md", "")
+        and not path.with_suffix(".ann").exists()
+    ):
+        try:
+            yield Document(path.stem, path.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 at byte {error.start}; convert it to UTF-8 first") from error
+    elif format is None and path.is_dir() and not any(path.glob("**/*.ann")):
+        for text in sorted(path.glob("*.txt")):
+            yield from of_path(text, None)
+    else:
+        yield from read(path, format)
+
+
+def lines_of_stdin() -> Iterator[Document]:
+    """One document per line of standard input."""
+    for number, line in enumerate(sys.stdin):
+        yield Document(str(number), line.rstrip("\r\n"))
+
+
+def looks_like_a_path(given: str) -> bool:
+    """A word with a known suffix or a slash was meant as a file; do not predict on its name."""
+    return " " not in given and (
+        "/" in given or Path(given).suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
+    )

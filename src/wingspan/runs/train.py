@@ -1,0 +1,245 @@
+"""`wingspan train`: read, check, fit, train, save, score; one seed or several."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from accelerate import Accelerator
+from rich.console import Console
+
+import wingspan
+from wingspan.checkpoint import write_json
+from wingspan.corpora import read
+from wingspan.corpora.statistics import describe
+from wingspan.evaluation.scores import Scores, recognition
+from wingspan.evaluation.seeds import over_seeds
+from wingspan.recipe import Recipe
+from wingspan.recipes import find
+from wingspan.recognizer import Recognizer
+from wingspan.record import override
+from wingspan.runs.encoders import with_encoder
+from wingspan.runs.progress import TrainingBar
+from wingspan.runs.tables import print_scores, print_seeds
+from wingspan.text import Document
+from wingspan.training.best import Best
+from wingspan.training.fitting import Fitted, fit
+from wingspan.training.journal import Journal
+from wingspan.training.loop import Data, Progress, Run
+from wingspan.training.loop import train as train_loop
+
+Corpus = str | Path | Sequence[Document]
+
+
+@dataclass(frozen=True)
+class Corpora:
+    """The documents of one training."""
+
+    train: Sequence[Document]
+    dev: Sequence[Document] = ()
+    test: Sequence[Document] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training, ready to run."""
+
+    recipe: Recipe
+    corpora: Corpora
+    folder: Path | None = None
+    seed: int = 1
+    resume: bool = False
+    start: str | Path | None = None
+    """A model to go on from; `rename` gives its labels other names first."""
+    rename: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    track: str | None = None
+
+
+def train(
+    recipe: str | Recipe,
+    *,
+    train: Corpus | Sequence[str | Path],
+    dev: Corpus | None = None,
+    test: Corpus | None = None,
+    output: str | Path | None = None,
+    encoder: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    format: str | None = None,
+    console: Console | None = None,
+    **others: Any,
+) -> Recognizer:
+    """Trains a recognizer and returns the best one (by dev F1, or the last without dev documents).
+
+    `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
+    format, or documents; `settings` are overrides as of `--set`. With `output` the model, the journal and the states
+    are kept there. `resume`, `start`, `rename`, `device` and `track` are as in the shell.
+    """
+    corpora = gather(train, dev, test, format)
+    folder = Path(output) if output is not None else None
+    job = Job(prepare(recipe, encoder, settings or {}), corpora, folder, seed, **others)
+    return run(job, console or Console(quiet=True))[0]
+
+
+def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
+    """One seed straight into the folder, several into `seed-N/` with a summary beside them. Returns the figures."""
+    scores: list[Scores] = []
+    for seed in seeds:
+        folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
+        _, last = run(replace(job, seed=seed, folder=folder), console)
+        if last is not None:
+            scores.append(last)
+    if not scores:
+        console.print("No dev or test documents were given, so there are no scores; the last epoch's model is kept.")
+        return None
+    if len(scores) == 1:
+        return scores[0].to_dict()
+    console.print(f"{'Test' if job.corpora.test else 'Dev'} scores over {len(scores)} seeds:")
+    print_seeds(scores, console)
+    summary = {**over_seeds(scores), "seeds": list(seeds)}
+    if job.folder is not None:
+        write_json(job.folder / "summary.json", summary)
+    return summary
+
+
+def gather(train: Any, dev: Corpus | None, test: Corpus | None, format: str | None) -> Corpora:
+    """Reads what is given as files."""
+    paths = [train] if isinstance(train, str | Path) else list(train)
+    if paths and all(isinstance(path, str | Path) for path in paths):
+        documents = [document for path in paths for document in documents_of(path, format)]
+        if not documents:
+            raise ValueError(f"{paths[0]}: no document in the training corpus")
+    else:
+        documents = documents_of(train, format)
+    return Corpora(documents, documents_of(dev, format), documents_of(test, format))
+
+
+def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:
+    """A file's documents, or the documents themselves."""
+    if corpus is None:
+        return []
+    return list(read(corpus, format)) if isinstance(corpus, str | Path) else list(corpus)
+
+
+def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with the encoder and settings of this run."""
+    chosen = find(recipe) if isinstance(recipe, str) else recipe
+    if encoder is not None:
+        chosen = with_encoder(chosen, encoder)
+    for key, value in settings.items():
+        chosen = override(chosen, key, str(value))
+    return chosen
+
+
+def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
+    """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
+    if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
+        raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
+    start = renamed(Recognizer.from_pretrained(job.start), job.rename) if job.start is not None else None
+    fitted = fit(job.recipe, job.corpora.train, job.corpora.dev, seed=job.seed, start=start)
+    announce(fitted, console)
+    accelerator = Accelerator(
+        mixed_precision=fitted.recipe.train.precision,
+        cpu=job.device == "cpu",
+        log_with=job.track,
+        project_dir=str(job.folder) if job.folder is not None else None,
+    )
+    if job.track:
+        accelerator.init_trackers("wingspan")
+    facts: dict[str, Any] = {
+        "seed": job.seed,
+        "coverage": fitted.coverage.lines(),
+        "train_fingerprint": describe(job.corpora.train).fingerprint,
+        "versions": versions(),
+    }
+    states = job.folder / "state" if job.folder is not None else None
+    data = Data(fitted.sentences, job.corpora.dev)
+    learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
+    journal = Journal(job.folder / "journal.jsonl") if job.folder is not None else None
+    if journal:
+        journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
+    best = Best(learning, job.folder, facts, accelerator.device)
+    with TrainingBar(console, enabled=console.is_terminal) as bar:
+        for progress in train_loop(learning, accelerator):
+            bar.update(progress)
+            best.look_at(progress)
+            log(progress, journal, accelerator if job.track else None)
+    model = best.model()
+    scores = finish(model, job, console)
+    if journal:
+        journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
+    if job.track:
+        accelerator.end_training()
+    return model, scores
+
+
+def announce(fitted: Fitted, console: Console) -> None:
+    """What is about to be trained, and what can never be found, before the first step."""
+    recipe, types = fitted.recipe, sum(len(labels) for labels in fitted.labels.types.values())
+    console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False)
+    for line in fitted.coverage.lines():
+        console.print(line, highlight=False, markup=False)
+    console.print(
+        f"{len(fitted.sentences):,} training sentences, {types} entity types; spans up to {recipe.max_width} words, "
+        f"{recipe.overlap} decoding, entities read from {recipe.read_with}.",
+        highlight=False,
+    )
+
+
+def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
+    """Scores the best model on the test documents, or the dev documents without them, and saves it with its scores."""
+    part, gold = ("test", job.corpora.test) if job.corpora.test else ("dev", job.corpora.dev)
+    scores = None
+    if gold:
+        scores = recognition(gold, model.predict(gold, batch_size=64))
+        model.facts[part] = scores.to_dict()
+        console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")
+        print_scores(scores, console)
+    if job.folder is not None:
+        model.save_pretrained(job.folder)
+    return scores
+
+
+def log(progress: Progress, journal: Journal | None, tracker: Accelerator | None) -> None:
+    """One line per event in the journal, one point per event in the tracker."""
+    place = progress.place
+    f1 = progress.scores.micro.f1 if progress.scores else None
+    if journal:
+        journal.write(
+            "epoch" if place.step == 0 else "progress",
+            phase=place.phase,
+            epoch=place.epoch,
+            step=place.total,
+            steps=progress.steps,
+            losses=dict(progress.losses),
+            dev_f1=f1,
+            best=progress.best,
+        )
+    if tracker is not None:
+        tracker.log({**progress.losses, **({"dev_f1": f1} if f1 is not None else {})}, step=place.total)
+
+
+def renamed(model: Recognizer, names: Mapping[str, str]) -> Recognizer:
+    """A loaded model with some labels under other names, so that they meet those of the new corpus."""
+    unknown = sorted(set(names) - {label for labels in model.labels.types.values() for label in labels})
+    if unknown:
+        raise ValueError(f"--rename {unknown[0]}: the model has no such label")
+    types = {name: tuple(names.get(label, label) for label in labels) for name, labels in model.labels.types.items()}
+    model.labels = replace(model.labels, types=types)
+    return model
+
+
+def versions() -> dict[str, str]:
+    """What the model was trained with."""
+    return {
+        "wingspan": wingspan.__version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "python": platform.python_version(),
+    }

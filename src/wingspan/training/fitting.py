@@ -1,0 +1,114 @@
+"""From documents and a recipe to all a training needs: labels, widths, sentences, coverage, weights to start from.
+
+What is read off the data (auto width, auto overlap, window length) is fixed here, before parts are assembled, and
+stored resolved in the model's recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from wingspan.corpora.coverage import Coverage, auto_overlap, auto_width, measure_coverage
+from wingspan.corpora.segment import segment
+from wingspan.encoders import Encoder
+from wingspan.labels import LabelSet
+from wingspan.recipe import Learner, Recipe, assemble, expect
+from wingspan.recognizer import Recognizer
+from wingspan.text import Document, Sentence
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A recipe without anything left open, and what training starts from."""
+
+    recipe: Recipe
+    labels: LabelSet
+    learner: Learner
+    sentences: tuple[Sentence, ...]
+    coverage: Coverage
+
+
+def fit(
+    recipe: Recipe,
+    documents: Sequence[Document],
+    dev: Sequence[Document] = (),
+    *,
+    seed: int = 0,
+    start: Recognizer | None = None,
+) -> Fitted:
+    """Resolves what the recipe leaves to the data, and builds the parts. `start` is a model to go on from."""
+    labels = LabelSet.of(documents)
+    if not any(labels.types.values()):
+        raise ValueError(f"no entity in {len(documents)} training documents; there is nothing to learn")
+    if start is not None:
+        labels = LabelSet({"main": tuple(sorted({*labels.types.get("main", ()), *start.labels.types["main"]}))})
+    torch.manual_seed(seed)
+    encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
+    recipe = resolve(recipe, encoder, [*documents, *dev])
+    sentences = tuple(
+        sentence for document in documents for sentence in segment(document, recipe.segments, encoder.tokenize.measure)
+    )
+    learner = assemble(recipe, labels, encoder)
+    if start is not None:
+        adopt(learner, labels, start)
+    return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents))
+
+
+def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Recipe:
+    """Width, overlap and window length as the data and the encoder have them."""
+    limit = min(recipe.segments.max_length, encoder.tokenize.max_length)
+    segments = replace(recipe.segments, max_length=limit)
+    sentences = [s for document in documents for s in segment(document, segments, encoder.tokenize.measure)]
+    width = auto_width(sentences) if recipe.max_width == "auto" else recipe.max_width
+    overlap = auto_overlap(sentences) if recipe.overlap == "auto" else recipe.overlap
+    # a window holds its core and context on both sides, so context can take a quarter of it at most
+    room = min(max(segments.overlap, width), max(1, limit // 4))
+    return replace(recipe, max_width=width, overlap=overlap, segments=replace(segments, overlap=room))
+
+
+def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Coverage:
+    """How many gold entities the resolved recipe can never find, and why."""
+    tags = recipe.read_with == "tags"
+    assert recipe.overlap != "auto", "overlap is resolved before coverage is measured"
+    return measure_coverage(
+        documents,
+        recipe.segments,
+        max_width=None if tags or not isinstance(recipe.max_width, int) else recipe.max_width,
+        measure=encoder.tokenize.measure,
+        overlap=recipe.overlap,
+        one_label_per_span=one_label(recipe),
+        discontinuous=False,
+        tags=tags,
+    )
+
+
+def one_label(recipe: Recipe) -> bool:
+    """Whether a span can have one label only."""
+    objective = recipe.terms[recipe.read_with].objective
+    settings: Mapping[str, object] = getattr(objective, "keywords", {})
+    return recipe.read_with == "spans" and settings.get("link", "softmax") == "softmax"
+
+
+def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
+    """Copies every weight of the old model that fits; rows of classes move to where the class is now."""
+    old, new = start.learner.state_dict(), learner.state_dict()
+    before, after = start.labels.names(), labels.names()
+    kept = {}
+    for name, value in new.items():
+        source = old.get(name)
+        if source is None or source.shape[1:] != value.shape[1:]:
+            continue
+        if source.shape == value.shape and before == after:
+            kept[name] = source
+        elif len(source) == len(before) and len(value) == len(after) and name.startswith("model.scorer.head"):
+            value = value.clone()
+            for row, label in enumerate(after):
+                if label in before:
+                    value[row] = source[before.index(label)]
+            kept[name] = value
+        elif source.shape == value.shape and name.startswith("model."):
+            kept[name] = source
+    learner.load_state_dict({**new, **kept})
