@@ -59,7 +59,9 @@ def _children(path: Path) -> Iterator[Element]:
             raise CorpusError(f"{path}:{line}: no valid XML ({error}); mend the file or fetch it again") from error
         except (BadGzipFile, EOFError, zlib.error) as error:
             raise CorpusError(f"{path}: no whole gzip file ({error}); fetch it again") from error
-        except LookupError as error:
+        except CorpusError:
+            raise
+        except (LookupError, ValueError) as error:  # an encoding that does not exist, or that the parser does not know
             raise CorpusError(f"{path}: no readable XML ({error}); save the file as UTF-8") from error
 
 
@@ -91,7 +93,7 @@ def _record(element: Element) -> Record:
 
 def _number(text: str | None) -> int | str | None:
     """A whole number; what is none is told by the check that follows."""
-    return int(text) if text is not None and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text) else text
+    return int(text) if text is not None and re.fullmatch(r"[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*", text) else text
 
 
 def write(documents: Iterable[Document], path: Path) -> None:

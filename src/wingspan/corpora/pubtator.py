@@ -19,7 +19,7 @@ from wingspan.corpora.mentions import UNITS, Mention, best_unit, entities_of
 from wingspan.text import Document, Entity
 
 PASSAGE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
-_NUMBER = re.compile(r"\s*-?[0-9]{1,18}\s*")
+_NUMBER = re.compile(r" *-?[0-9]{1,18} *")
 _LINE_END = re.compile(r"[\r\n]")
 _BREAK = re.compile(r"[\t\r\n]")
 _META, _MORE = "pubtator", "pubtator_columns"
