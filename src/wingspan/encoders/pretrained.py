@@ -43,6 +43,14 @@ def quiet() -> Iterator[None]:
         transformers_logging.enable_progress_bar()
 
 
+def load_tokenizer(where: str | Path, revision: str | None = None) -> Any:
+    """The tokenizer of a model; transformers makes one that knows no word where the files are missing."""
+    tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, add_prefix_space=True, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise ValueError("tokenizer.json is missing")
+    return tokenizer
+
+
 def said(error: BaseException) -> str:
     """The beginning of an error's message on one line."""
     return " ".join(str(error).split())[:200]
@@ -51,11 +59,12 @@ def said(error: BaseException) -> str:
 class PieceTokenize(Tokenize):
     """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after."""
 
-    def __init__(self, tokenizer: Any, max_length: int, unit: Literal["word", "piece"]) -> None:
+    def __init__(self, tokenizer: Any, max_length: int, unit: Literal["word", "piece"], vocabulary: int) -> None:
         self.backend = tokenizer.backend_tokenizer
         self.backend.no_truncation()  # both are stored in some tokenizer.json files and would cut text silently
         self.backend.no_padding()
         self.unit = unit
+        self.vocabulary = vocabulary
         self.cache: dict[str, tuple[int, ...]] = {}
         around = self.backend.encode(["a"], is_pretokenized=True)
         special = [i for i, mark in zip(around.ids, around.special_tokens_mask, strict=True) if mark]
@@ -73,7 +82,9 @@ class PieceTokenize(Tokenize):
         cut = self.cache.get(short)
         if cut is None:
             ids = self.backend.encode([short], is_pretokenized=True, add_special_tokens=False).ids
-            cut = tuple(ids[:PIECES_PER_WORD]) or (self.unknown,)
+            # some tokenizers have a mask token that the model has no row for, and any word may occur in a text
+            known = (i if i < self.vocabulary else self.unknown for i in ids[:PIECES_PER_WORD])
+            cut = tuple(known) or (self.unknown,)
             if len(self.cache) >= CACHED_WORDS:
                 self.cache.clear()
             self.cache[short] = cut
@@ -159,9 +170,7 @@ class PretrainedEncoder(Encoder):
                 model = AutoModel.from_pretrained(
                     where, revision=revision, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
                 )
-                tokenizer = AutoTokenizer.from_pretrained(
-                    where, revision=revision, add_prefix_space=True, trust_remote_code=False
-                )
+                tokenizer = load_tokenizer(where, revision)
         except UNLOADABLE as error:
             raise ValueError(
                 f"encoder {name!r} cannot be loaded ({said(error)}); "
@@ -191,7 +200,8 @@ class PretrainedEncoder(Encoder):
         table: Any = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
         if getattr(table, "padding_idx", None) is not None:
             positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
-        self.tokenize = PieceTokenize(tokenizer, min(max_length, positions), unit)
+        vocabulary = model.get_input_embeddings().num_embeddings
+        self.tokenize = PieceTokenize(tokenizer, min(max_length, positions), unit, vocabulary)
         self.size = model.config.hidden_size
         use_shapes = self.tokenize.lower_case if shapes is None else shapes
         self.shapes = nn.Embedding(len(SHAPES) + 1, self.size) if use_shapes else None
@@ -259,7 +269,7 @@ class PretrainedEncoder(Encoder):
             with quiet():
                 config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
                 model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-                tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True, trust_remote_code=False)
+                tokenizer = load_tokenizer(folder)
         except UNLOADABLE as error:
             raise ValueError(f"{folder}: the encoder's files are missing or damaged ({said(error)})") from error
         encoder = cls.__new__(cls)

@@ -1,0 +1,339 @@
+import hashlib
+import json
+import pickle
+import shutil
+
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from tiny import sentence
+from tiny_models import WORD_PIECES, tiny_bert, tiny_roberta
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.model import tensors
+from wingspan.short_names import SHORT_NAMES, locate
+from wingspan.text import Sentence, Span
+
+POOLINGS = {
+    "first": lambda pieces: pieces[0],
+    "last": lambda pieces: pieces[-1],
+    "mean": lambda pieces: pieces.mean(0),
+    "max": lambda pieces: pieces.max(0).values,
+}
+SENTENCES = [
+    sentence("the drugs in genexys"),
+    sentence("a"),
+    sentence("Gene in-the cell . drug"),
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("encoders")
+    return {"bert": tiny_bert(root / "bert"), "roberta": tiny_roberta(root / "roberta")}
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def folder(request, folders):
+    return folders[request.param]
+
+
+def encode(encoder, sentences):
+    with torch.no_grad():
+        return encoder.eval()(tensors(encoder.tokenize(sentences), "cpu"))
+
+
+def oracle(folder, words) -> tuple[torch.Tensor, list[int | None]]:
+    """The top layer by transformers alone, and which word each piece belongs to."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    read = tokenizer(list(words), is_split_into_words=True, return_tensors="pt", truncation=False, padding=False)
+    with torch.no_grad():
+        top = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()(**read).last_hidden_state[0]
+    return top, read.word_ids()
+
+
+def close(one, other) -> None:
+    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_word_vectors_are_pooled_from_the_pieces_transformers_makes(folder, pooling):
+    encoder = PretrainedEncoder(name=str(folder), pooling=pooling)
+    words = encode(encoder, SENTENCES)
+    assert words.top.shape == (3, 5, encoder.size)
+    for row, one in enumerate(SENTENCES):
+        top, owners = oracle(folder, one.words)
+        for at in range(len(one.words)):
+            pieces = top[[n for n, owner in enumerate(owners) if owner == at]]
+            close(words.top[row, at], POOLINGS[pooling](pieces))
+        close(words.sentence[row], top[0])
+
+
+def test_pieces_can_be_the_units(folder):
+    encoder = PretrainedEncoder(name=str(folder), unit="piece")
+    inputs = encoder.tokenize(SENTENCES)
+    words = encode(encoder, SENTENCES)
+    for row, one in enumerate(SENTENCES):
+        top, owners = oracle(folder, one.words)
+        inside = [n for n, owner in enumerate(owners) if owner is not None]
+        owned = [owners[n] for n in inside]
+        close(words.top[row, : len(inside)], top[inside])
+        assert inputs.unit_mask[row].sum() == len(inside)
+        assert inputs.words[row, : len(inside)].tolist() == owned
+        starts = [n == 0 or owned[n - 1] != owned[n] for n in range(len(owned))]
+        assert inputs.starts[row, : len(inside)].tolist() == starts
+        assert inputs.ends[row, : len(inside)].tolist() == [*starts[1:], True]
+        assert not inputs.starts[row, len(inside) :].any()
+        assert not inputs.ends[row, len(inside) :].any()
+
+
+@pytest.mark.parametrize("unit", ["word", "piece"])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padding_and_other_sentences_change_nothing(folder, unit, pooling):
+    encoder = PretrainedEncoder(name=str(folder), unit=unit, pooling=pooling)
+    together = encode(encoder, SENTENCES)
+    for row, one in enumerate(SENTENCES):
+        alone = encode(encoder, [one])
+        close(together.top[row, : alone.top.shape[1]], alone.top[0])
+        close(together.sentence[row], alone.sentence[0])
+
+
+def test_core_and_reach_are_counted_in_units(folders):
+    one = sentence("the drugs in genexys a", core=(1, 3), reach=(0, 4))
+    assert PretrainedEncoder(name=str(folders["bert"])).tokenize([one]).core.tolist() == [[1, 3]]
+    inputs = PretrainedEncoder(name=str(folders["bert"]), unit="piece").tokenize([one])
+    assert inputs.words[0].tolist() == [0, 1, 1, 2, 3, 3, 3, 4]
+    assert inputs.core.tolist() == [[1, 4]]
+    assert inputs.reach.tolist() == [[0, 7]]
+
+
+def odd(*words: str) -> Sentence:
+    return Sentence(words, (), Span(0, len(words)), Span(0, len(words)), ())
+
+
+@pytest.mark.parametrize("unit", ["word", "piece"])
+def test_a_word_without_pieces_has_a_vector_and_moves_no_other(folders, unit):
+    encoder = PretrainedEncoder(name=str(folders["bert"]), unit=unit)
+    assert encoder.tokenizer.backend_tokenizer.encode("\u200b", add_special_tokens=False).ids == []
+    unknown = WORD_PIECES.index("[UNK]")
+    assert encoder.tokenize.pieces("\u200b") == (unknown,)
+    close(encode(encoder, [odd("a", "\u200b", "gene")]).top, encode(encoder, [odd("a", "qqq", "gene")]).top)
+    assert encoder.tokenize.measure(["a", "\u200b", "drugs"]) == [1, 1, 2]
+
+
+def test_a_sentence_without_words(folder):
+    for unit in ("word", "piece"):
+        words = encode(PretrainedEncoder(name=str(folder), unit=unit), [odd(), odd("gene")])
+        assert words.mask.tolist() == [[False], [True]]
+
+
+def test_a_word_of_any_length_is_bounded(folder):
+    encoder = PretrainedEncoder(name=str(folder), max_length=40)
+    long = "drug" * 75_000
+    (count,) = encoder.tokenize.measure([long])
+    assert 1 <= count <= 64
+    encoder.tokenize([odd("a", long)])
+    assert max(map(len, encoder.tokenize.cache)) <= 256
+
+
+def test_words_that_look_like_special_tokens_are_only_words(folders):
+    # the mask token of this tokenizer has no row in the model
+    encoder = PretrainedEncoder(name=str(folders["bert"]))
+    words = encode(encoder, [odd("[MASK]", "[SEP]", "gene")])
+    assert torch.isfinite(words.top).all()
+    assert max(encoder.tokenize.pieces("[MASK]")) < len(WORD_PIECES)
+
+
+def test_what_tokenizer_json_says_of_truncation_and_padding_is_switched_off(folders):
+    stored = json.loads((folders["bert"] / "tokenizer.json").read_text())
+    assert stored["truncation"]["max_length"] == 4
+    assert stored["padding"]["strategy"] == {"Fixed": 16}
+    encoder = PretrainedEncoder(name=str(folders["bert"]))
+    inputs = encoder.tokenize([sentence("the drugs in genexys a drug .")])
+    assert inputs.tokens[0].tolist() == [2, 11, 5, 7, 10, 6, 8, 7, 4, 5, 12, 3]
+    assert inputs.token_mask.all()
+
+
+def test_the_longest_input_fits_the_positions(folder):
+    encoder = PretrainedEncoder(name=str(folder), max_length=512)
+    assert encoder.tokenize.max_length == 38  # 40 positions, two of them for the special tokens
+    count = encoder.tokenize.max_length
+    assert torch.isfinite(encode(encoder, [odd(*["gene"] * count)]).top).all()
+    with pytest.raises((IndexError, RuntimeError)):
+        encode(encoder, [odd(*["gene"] * (count + 1))])
+    assert PretrainedEncoder(name=str(folder), max_length=20).tokenize.max_length == 18
+
+
+def test_shapes_are_for_tokenizers_that_forget_capitals(folders):
+    assert PretrainedEncoder(name=str(folders["roberta"])).shapes is None
+    assert PretrainedEncoder(name=str(folders["bert"]), shapes=False).shapes is None
+    encoder = PretrainedEncoder(name=str(folders["bert"]))
+    before = encode(encoder, [sentence("gene in"), sentence("GENE in")]).top
+    assert torch.equal(before[0], before[1])
+    torch.nn.init.normal_(encoder.shapes.weight)
+    after = encode(encoder, [sentence("gene in"), sentence("GENE in")]).top
+    assert not torch.allclose(after[0], after[1])
+
+
+@pytest.mark.parametrize("shapes", [False, True])
+def test_shapes_start_without_effect_and_learn(folder, shapes):
+    encoder = PretrainedEncoder(name=str(folder), shapes=shapes, pooling="mean").train()
+    for part in encoder.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    inputs = tensors(encoder.tokenize(SENTENCES), "cpu")
+    encoder(inputs).top[inputs.unit_mask].square().sum().backward()
+    unused = {n for n, p in encoder.named_parameters() if p.grad is None}
+    assert not any("shapes" in name or "layer" in name for name in unused)
+    plain = PretrainedEncoder(name=str(folder), shapes=False, pooling="mean")
+    close(encode(encoder, SENTENCES).top, encode(plain, SENTENCES).top)
+
+
+def test_all_layers_are_there_when_asked_for(folder):
+    encoder = PretrainedEncoder(name=str(folder))
+    assert encode(encoder, SENTENCES).layers == ()
+    encoder.keep_layers = True
+    words = encode(encoder, SENTENCES)
+    assert len(words.layers) == len(encoder.blocks) + 1
+    assert torch.equal(words.layers[-1], words.top)
+
+
+@pytest.mark.parametrize("unit", ["word", "piece"])
+def test_it_is_rebuilt_from_its_files_alone(folder, unit, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(folder, source)
+    settings = dict(name=str(source), unit=unit, pooling="last")
+    encoder = PretrainedEncoder(**settings)
+    if encoder.shapes is not None:
+        torch.nn.init.normal_(encoder.shapes.weight)
+    encoder.save_files(tmp_path / "model")
+    shutil.rmtree(source)
+    rebuilt = PretrainedEncoder.rebuild(tmp_path / "model", **settings)
+    rebuilt.load_state_dict(encoder.state_dict())
+    for one, other in zip(encoder.tokenize(SENTENCES), rebuilt.tokenize(SENTENCES), strict=True):
+        assert one.tolist() == other.tolist()
+    assert torch.equal(encode(rebuilt, SENTENCES).top, encode(encoder, SENTENCES).top)
+    assert rebuilt.tokenize.max_length == encoder.tokenize.max_length
+
+
+@pytest.mark.parametrize("file", ["encoder/config.json", "tokenizer.json"])
+@pytest.mark.parametrize("content", ["{", None])
+def test_rebuilding_from_damaged_files_is_one_sentence(folder, file, content, tmp_path):
+    encoder = PretrainedEncoder(name=str(folder))
+    encoder.save_files(tmp_path)
+    if content is None:
+        (tmp_path / file).unlink()
+    else:
+        (tmp_path / file).write_text(content)
+    with pytest.raises(ValueError, match="encoder's files are missing or damaged"):
+        PretrainedEncoder.rebuild(tmp_path)
+
+
+def test_the_tokenizer_travels_to_workers(folder):
+    tokenize = PretrainedEncoder(name=str(folder)).tokenize
+    copy = pickle.loads(pickle.dumps(tokenize))
+    assert copy(SENTENCES).tokens.tolist() == tokenize(SENTENCES).tokens.tolist()
+
+
+def test_gradient_checkpointing_changes_no_gradient(folder):
+    found = []
+    for saving in (False, True):
+        encoder = PretrainedEncoder(name=str(folder), gradient_checkpointing=saving)
+        for part in encoder.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
+        encoder.train()
+        encoder(tensors(encoder.tokenize(SENTENCES), "cpu")).top.square().sum().backward()
+        found.append(encoder.model.embeddings.word_embeddings.weight.grad)
+    close(*found)
+
+
+# Where weights come from
+
+
+def test_a_short_name_is_a_folder_under_the_variable(monkeypatch, tmp_path):
+    monkeypatch.setenv("WINGSPAN_ENCODERS", str(tmp_path))
+    tiny_bert(tmp_path / "all-MiniLM-L6-v2")
+    assert locate("minilm") == str(tmp_path / "all-MiniLM-L6-v2")
+    assert PretrainedEncoder(name="minilm").size == 8
+    assert locate("e5-small") == "intfloat/e5-small"  # not there
+    assert locate("some/folder") == "some/folder"
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """An installed package with weights, whose code must not run."""
+    monkeypatch.delenv("WINGSPAN_ENCODERS", raising=False)
+    known = SHORT_NAMES["minilm"]
+    root = tmp_path / known.package
+    root.mkdir()
+    (root / "__init__.py").write_text("raise RuntimeError('the code of the package was run')")
+    weights = tiny_bert(root / known.inside) / "model.safetensors"
+    monkeypatch.syspath_prepend(tmp_path)
+    return root / known.inside, hashlib.sha256(weights.read_bytes()).hexdigest()
+
+
+def test_a_package_with_other_weights_is_not_used(package):
+    assert locate("minilm") == "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def test_a_package_with_the_right_weights_is_used_and_not_imported(package, monkeypatch):
+    folder, digest = package
+    monkeypatch.setitem(SHORT_NAMES, "minilm", SHORT_NAMES["minilm"]._replace(sha256=digest))
+    assert locate("minilm") == str(folder)
+    assert PretrainedEncoder(name="minilm").size == 8
+
+
+def no_weights(folder):
+    (folder / "model.safetensors").unlink()
+
+
+def damaged_weights(folder):
+    (folder / "model.safetensors").write_bytes(b"not weights")
+
+
+def pickled_weights(folder):
+    model = AutoModel.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+
+
+def no_tokenizer(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+
+
+def damaged_config(folder):
+    (folder / "config.json").write_text("{]")
+
+
+def unknown_kind(folder):
+    (folder / "config.json").write_text('{"model_type": "unheard-of"}')
+
+
+def with_code(folder):
+    (folder / "own.py").write_text(f"open({str(folder / 'was-run')!r}, 'w').close()")
+    config = {"model_type": "unheard-of", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    "harm", [no_weights, damaged_weights, pickled_weights, no_tokenizer, damaged_config, unknown_kind, with_code]
+)
+def test_what_cannot_be_loaded_is_one_sentence(harm, folder, tmp_path):
+    harmed = tmp_path / "harmed"
+    shutil.copytree(folder, harmed)
+    harm(harmed)
+    with pytest.raises(ValueError, match="cannot be loaded") as caught:
+        PretrainedEncoder(name=str(harmed))
+    assert "\n" not in str(caught.value)
+    assert "--encoder hashed" in str(caught.value)
+    assert not (harmed / "was-run").exists()
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "no such name", "nobody/nothing"])
+def test_a_name_that_is_nowhere_is_one_sentence(name, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match="cannot be loaded") as caught:
+        PretrainedEncoder(name=name)
+    assert "\n" not in str(caught.value)

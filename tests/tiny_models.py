@@ -1,0 +1,74 @@
+"""Tiny random BERT and RoBERTa folders with tokenizers of their own, as the hub has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
+
+WORD_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "drug", "gene", "##s", "##xy", "cell", "in", "the", ".", "-"]
+
+
+def tiny_bert(folder: Path) -> Path:
+    """Uncased; its tokenizer.json carries truncation and padding, as some published ones do."""
+    tokenizer = Tokenizer(models.WordPiece({piece: at for at, piece in enumerate(WORD_PIECES)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.enable_truncation(4)
+    tokenizer.enable_padding(length=16, pad_id=0, pad_token="[PAD]")
+    special = dict(unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]")
+    config = BertConfig(
+        vocab_size=len(WORD_PIECES),
+        hidden_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=40,
+    )
+    return _write(folder, tokenizer, {"tokenizer_class": "BertTokenizer", "do_lower_case": True, **special}, config)
+
+
+def tiny_roberta(folder: Path) -> Path:
+    """Cased, byte-level; words at the beginning have no space before them unless one is added."""
+    letters = [*"abcdefghijklmnopqrstuvwxyzABCDEFG.-", "Ġ"]
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *letters, "dr", "ug", "drug", "Ġdrug", "Ġg", "en", "Ġgen", "Ġgene"]
+    merges = [("d", "r"), ("u", "g"), ("dr", "ug"), ("Ġ", "drug"), ("Ġ", "g"), ("e", "n"), ("Ġg", "en"), ("Ġgen", "e")]
+    tokenizer = Tokenizer(models.BPE({piece: at for at, piece in enumerate(vocabulary)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    special = dict(unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", cls_token="<s>")
+    config = RobertaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=42,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+    )
+    settings = {"tokenizer_class": "RobertaTokenizer", "sep_token": "</s>", "mask_token": "<unk>", **special}
+    return _write(folder, tokenizer, settings, config)
+
+
+def _write(folder: Path, tokenizer: Tokenizer, settings: dict, config) -> Path:
+    folder.mkdir(parents=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    torch.manual_seed(0)
+    kind = BertModel if isinstance(config, BertConfig) else RobertaModel
+    model = kind(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # larger than the usual start, so that words differ clearly
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    return folder
