@@ -170,3 +170,9 @@ def test_what_columns_cannot_hold_is_refused(tmp_path: Path, document: Document,
     with pytest.raises(CorpusError, match=reason):
         write([document], tmp_path / "a.conll")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_text_that_belongs_to_no_word_is_not_lost(tmp_path: Path) -> None:
+    document = Document("x", "ab, c", words=(Span(0, 2), Span(4, 5)))
+    with pytest.raises(CorpusError, match="',' after character 2 belongs to no word"):
+        write([document], tmp_path / "a.conll")

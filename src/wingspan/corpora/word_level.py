@@ -42,7 +42,20 @@ class WordRanges:
 def in_words(document: Document) -> tuple[list[str], list[tuple[Entity, tuple[Span, ...]]]]:
     """The words, and the entities with their fragments in words. Entities have to fall on word boundaries."""
     spans = word_spans(document)
+    _refuse_text_outside(document, spans)
     return [document.text[word.start : word.end] for word in spans], list(_placed(document, spans))
+
+
+def _refuse_text_outside(document: Document, words: Sequence[Span]) -> None:
+    """Words are all that is written: text that belongs to none of them would be lost."""
+    at = 0
+    for word in (*words, Span(len(document.text), len(document.text))):
+        if left := document.text[at : word.start].strip():
+            raise CorpusError(
+                f"document {document.id}: {left[:40]!r} after character {at} belongs to no word, and a format of words "
+                "would lose it; add it to the words, or write jsonl"
+            )
+        at = word.end
 
 
 def _placed(document: Document, words: Sequence[Span]) -> Iterator[tuple[Entity, tuple[Span, ...]]]:
