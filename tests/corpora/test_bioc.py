@@ -228,6 +228,12 @@ def test_what_xml_cannot_hold_is_refused(tmp_path: Path) -> None:
     assert (document.id, document.text, document.entities[0].label) == ('1"<&', "a\r\n\tb\n", "x\n'\"")
 
 
+def test_annotations_without_a_text_are_told(tmp_path: Path) -> None:
+    annotation = passage("x", ("x", 0, 1))["annotations"]
+    with pytest.raises(CorpusError, match="goes past the end of the text, which ends at 0"):
+        list(bioc_json.read(as_json(tmp_path, {"id": "1", "passages": [], "annotations": annotation}), Problems()))
+
+
 def test_no_documents_are_written_as_such(tmp_path: Path) -> None:
     for module in (bioc_json, bioc_xml):
         module.write([], tmp_path / "a")

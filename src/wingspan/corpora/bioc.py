@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from wingspan.text import Document, Entity, Span
 Record = dict[str, Any]
 HOLDS = Holds()
 META = "bioc"
-_places = lru_cache(maxsize=256)(code_points)
 _LARGEST_GAP = 1000  # a larger one is no white space between passages, and the offsets mean something else
 _OWN_OF_PASSAGE = frozenset({"offset", "text", "annotations", "sentences"})
 
@@ -42,24 +40,24 @@ def document_of(record: Record, collection: Record, name: str, path: Path, probl
     flat = [piece for row in pieces for piece in row]
     loose = list_of(record.get("annotations"), "annotations")
 
-    def read_in(unit: str) -> tuple[str, list[int], list[Mention], list[str]]:
-        text, starts = _joined(flat, unit)
+    def read_in(unit: str) -> tuple[tuple[int, int], str, list[int], list[Mention], list[str]]:
+        places = [code_points(piece.text, unit) for piece in flat]
+        text, starts, single_gaps = _joined(flat, places)
         mentions, wrong = [], []
         for at, annotation in [*((i, a) for i, p in enumerate(flat) for a in p.annotations), *((0, a) for a in loose)]:
             try:
-                mentions.append(_mention(record_of(annotation, "an annotation"), at, flat, starts, unit))
+                mentions.append(_mention(record_of(annotation, "an annotation"), at, flat, starts, places))
             except Misfit as misfit:
                 wrong.append(str(misfit))
-        return text, starts, mentions, wrong
+        return (fitting(text, mentions), single_gaps), text, starts, mentions, wrong
 
     unit = UNITS[0]
-    text, starts, mentions, wrong = read_in(unit)
-    best = fitting(text, mentions), _single_gaps(flat, unit)
+    best, text, starts, mentions, wrong = read_in(unit)
     if best < (len(mentions), len(flat) - 1) and not text.isascii():
         for other in UNITS[1:]:
             reading = read_in(other)
-            if (found := (fitting(reading[0], reading[2]), _single_gaps(flat, other))) > best:
-                best, unit, (text, starts, mentions, wrong) = found, other, reading
+            if reading[0] > best:
+                unit, (best, text, starts, mentions, wrong) = other, reading
     for reason in wrong:
         problems.add(path, None, f"document {identifier}: {reason}")
     if unit != UNITS[0]:
@@ -93,13 +91,17 @@ def _pieces(passage: Record) -> Iterator[_Piece]:
         yield _Piece(whole(row.get("offset"), "offset"), "" if text is None else text_of(text, "text"), found)
 
 
-def _joined(pieces: Sequence[_Piece], unit: str) -> tuple[str, list[int]]:
-    """The text of a document, blanks between its pieces as their offsets ask, and where each piece starts in it."""
+def _joined(pieces: Sequence[_Piece], places: Sequence[Sequence[int]]) -> tuple[str, list[int], int]:
+    """The text of a document, blanks between its pieces as their offsets ask, and where each piece starts in it.
+
+    Also how many gaps are of one blank, which tells units apart where no surface does.
+    """
     parts: list[str] = []
     starts: list[int] = []
-    at = end = 0
-    for number, piece in enumerate(pieces):
+    at = end = single = 0
+    for number, (piece, inside) in enumerate(zip(pieces, places, strict=True)):
         gap = piece.offset - end
+        single += number > 0 and gap == 1
         if number == 0:
             gap = 0
         elif not 0 <= gap <= _LARGEST_GAP:
@@ -107,17 +109,13 @@ def _joined(pieces: Sequence[_Piece], unit: str) -> tuple[str, list[int]]:
         parts.append(" " * gap + piece.text)
         starts.append(at + gap)
         at += gap + len(piece.text)
-        end = piece.offset + len(_places(piece.text, unit)) - 1
-    return "".join(parts), starts
+        end = piece.offset + len(inside) - 1
+    return "".join(parts), starts, single
 
 
-def _single_gaps(pieces: Sequence[_Piece], unit: str) -> int:
-    """How often a piece starts one after the end of the last one; it tells units apart where no surface does."""
-    ends = [piece.offset + len(_places(piece.text, unit)) - 1 for piece in pieces]
-    return sum(piece.offset == end + 1 for end, piece in zip(ends, pieces[1:], strict=False))
-
-
-def _mention(annotation: Record, at: int, pieces: Sequence[_Piece], starts: Sequence[int], unit: str) -> Mention:
+def _mention(
+    annotation: Record, at: int, pieces: Sequence[_Piece], starts: Sequence[int], places: Sequence[Sequence[int]]
+) -> Mention:
     infons = dict(record_of(annotation.get("infons") or {}, "infons"))
     if "type" not in infons:
         raise Misfit(f"annotation {annotation.get('id')!r} has no infon 'type', which is its label")
@@ -129,7 +127,10 @@ def _mention(annotation: Record, at: int, pieces: Sequence[_Piece], starts: Sequ
     for location in locations:
         start = whole(location.get("offset"), f'the offset of entity "{label}"')
         end = start + whole(location.get("length"), f'the length of entity "{label}"')
-        ranges.append((_place(start, at, pieces, starts, unit, False), _place(end, at, pieces, starts, unit, True)))
+        # a border belongs to the piece that starts there if a mention starts, to the one before if it ends
+        backward, forward = range(len(pieces) - 1, -1, -1), range(len(pieces))
+        first = _place(start, [at, *backward], pieces, starts, places)
+        ranges.append((first, _place(end, [at, *forward], pieces, starts, places)))
     meta: Record = {}
     if annotation.get("id") is not None:
         meta["id"] = annotation["id"]
@@ -141,14 +142,19 @@ def _mention(annotation: Record, at: int, pieces: Sequence[_Piece], starts: Sequ
     return Mention(label, tuple(ranges), surface if isinstance(surface, str) else None, None, meta)
 
 
-def _place(offset: int, own: int, pieces: Sequence[_Piece], starts: Sequence[int], unit: str, is_end: bool) -> int:
+def _place(
+    offset: int,
+    order: Sequence[int],
+    pieces: Sequence[_Piece],
+    starts: Sequence[int],
+    places: Sequence[Sequence[int]],
+) -> int:
     """An offset of the file as a place in our text, by the piece that it lies in, the annotation's own piece first."""
-    order = [own, *(range(len(pieces) - 1, -1, -1) if not is_end else range(len(pieces)))]
-    for at in order:
-        places = _places(pieces[at].text, unit)
+    for at in order if pieces else ():
         local = offset - pieces[at].offset
-        if 0 <= local < len(places):
-            return starts[at] + places[local] if places[local] >= 0 else -1
+        if 0 <= local < len(places[at]):
+            inside = places[at][local]
+            return starts[at] + inside if inside >= 0 else -1
     return offset - (pieces[0].offset if pieces else 0)
 
 

@@ -45,7 +45,7 @@ def code_points(text: str, unit: str) -> Sequence[int]:
 
 def best_unit(text: str, mentions: Sequence[Mention]) -> str:
     """The unit in which most surfaces fit the text; code points unless another one is better."""
-    if text.isascii() or not mentions:
+    if text.isascii() or fitting(text, mentions) == sum(mention.surface is not None for mention in mentions):
         return UNITS[0]
     return max(UNITS, key=lambda unit: fitting(text, mentions, unit))
 
