@@ -54,7 +54,7 @@ class RunningMax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """To the word that set the maximum; the first of equals, as in `cummax`."""
+        """To the word that set the maximum; the first of equals."""
         (out,), (gradient,) = ctx.saved_tensors, gradients
         length, width = out.shape[1], out.shape[2]
         passed = gradient[:, :, -1]
