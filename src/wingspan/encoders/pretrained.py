@@ -72,6 +72,7 @@ class PieceTokenize(Tokenize):
         self.front, self.behind = special[:in_front], special[in_front:]
         self.has_sentence_token = bool(self.front)
         self.padding = tokenizer.pad_token_id or 0
+        self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
         self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
         self.max_length = max_length - len(special)
         self.lower_case = self.pieces("Abc") == self.pieces("abc")
@@ -149,6 +150,7 @@ class PretrainedEncoder(Encoder):
     """A pretrained Transformer; word vectors are pooled from their pieces.
 
     `shapes` adds an embedding of the word's shape to the input, for tokenizers that forget capitals (None: if they do).
+    `dropout` replaces the model's own; `word_dropout` hides whole words in training, so that context must do.
     """
 
     tokenize: PieceTokenize
@@ -160,6 +162,8 @@ class PretrainedEncoder(Encoder):
         unit: Literal["word", "piece"] = "word",
         pooling: Pooling = "max",
         shapes: bool | None = None,
+        dropout: float | None = None,
+        word_dropout: float = 0.0,
         max_length: int = 512,
         gradient_checkpointing: bool = False,
         revision: str | None = None,
@@ -176,7 +180,7 @@ class PretrainedEncoder(Encoder):
                 f"encoder {name!r} cannot be loaded ({said(error)}); "
                 "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
             ) from error
-        self._set_up(model, tokenizer, unit, pooling, shapes, max_length, gradient_checkpointing)
+        self._set_up(model, tokenizer, unit, pooling, shapes, dropout, word_dropout, max_length, gradient_checkpointing)
 
     def _set_up(
         self,
@@ -185,10 +189,16 @@ class PretrainedEncoder(Encoder):
         unit: Literal["word", "piece"],
         pooling: Pooling,
         shapes: bool | None,
+        dropout: float | None,
+        word_dropout: float,
         max_length: int,
         gradient_checkpointing: bool,
     ) -> None:
         super().__init__()
+        if dropout is not None:
+            for part in model.modules():
+                if isinstance(part, nn.Dropout):
+                    part.p = dropout
         if getattr(model, "pooler", None) is not None:
             model.pooler = None  # unused here; without it no parameter is left without a gradient
         if gradient_checkpointing:
@@ -196,6 +206,7 @@ class PretrainedEncoder(Encoder):
         self.model = model
         self.tokenizer = tokenizer
         self.pooling = pooling
+        self.word_dropout = word_dropout
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
         table: Any = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
         if getattr(table, "padding_idx", None) is not None:
@@ -226,11 +237,16 @@ class PretrainedEncoder(Encoder):
         return Words(top, tuple(pooled), self._sentence(out.last_hidden_state, inputs), inputs.unit_mask)
 
     def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
+        tokens = inputs.tokens
+        if self.training and self.word_dropout:
+            hidden = torch.rand(inputs.unit_mask.shape, device=tokens.device) < self.word_dropout  # (B, L)
+            hidden = nn.functional.pad(hidden, (0, 1))  # special tokens are never hidden
+            tokens = torch.where(hidden.gather(1, inputs.unit_of_token), self.tokenize.hidden, tokens)
         if self.shapes is None:
-            return {"input_ids": inputs.tokens}
+            return {"input_ids": tokens}
         none = inputs.shapes.new_full((len(inputs.shapes), 1), len(SHAPES))  # the row of special tokens
         shape = torch.cat([inputs.shapes, none], 1).gather(1, inputs.unit_of_token)  # (B, T)
-        return {"inputs_embeds": self.model.get_input_embeddings()(inputs.tokens) + self.shapes(shape)}
+        return {"inputs_embeds": self.model.get_input_embeddings()(tokens) + self.shapes(shape)}
 
     def _units(self, states: Tensor, inputs: Inputs) -> Tensor:
         """Pieces to units.  (B, T, D) -> (B, L, D)"""
