@@ -40,7 +40,8 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     from rich.console import Console
 
     from wingspan.corpora.statistics import describe
-    from wingspan.runs.train import Corpora, Job, documents_of, prepare, run
+    from wingspan.runs.reading import Corpora, documents_of
+    from wingspan.runs.train import Job, prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")

@@ -1,14 +1,17 @@
 """The model folder: recipe.json, labels.json, model.safetensors, the encoder's files, a model card. Nothing pickled.
 
-Every file is written under a temporary name and then renamed: a full disk or a kill leaves the old file whole.
+Everything is written under temporary names and then renamed: a full disk or a kill leaves the old files whole.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from safetensors import SafetensorError
@@ -20,6 +23,24 @@ from wingspan.recipe import Learner, Recipe, assemble
 from wingspan.record import from_record, to_record
 
 FORMAT = 1
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A place to write a new model to; its files replace those of `folder` once all of them are whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for left_by_a_kill in folder.glob(".new-*"):
+        shutil.rmtree(left_by_a_kill, ignore_errors=True)
+    new = Path(mkdtemp(prefix=".new-", dir=folder))
+    try:
+        yield new
+        for path in sorted(new.rglob("*"), key=lambda path: path.name == "recipe.json"):  # what makes it a model: last
+            if path.is_file():
+                target = folder / path.relative_to(new)
+                target.parent.mkdir(exist_ok=True)
+                os.replace(path, target)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
 def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> None:
@@ -37,7 +58,7 @@ def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Lea
         raise ValueError(
             f"{folder}: no model here (recipe.json is missing); give the --output folder of a training run"
         )
-    record = read_json(folder / "recipe.json")
+    record = read_object(folder / "recipe.json")
     if record.get("format") != FORMAT:
         raise ValueError(
             f"{folder / 'recipe.json'}: format {record.get('format')!r} is unknown; it needs a newer wingspan"
@@ -45,18 +66,43 @@ def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Lea
     recipe = from_record(record.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
-    labels = LabelSet.from_dict(read_json(folder / "labels.json"))
+    labels = read_labels(folder / "labels.json")
     part: Any = recipe.encoder
-    encoder = part.func.rebuild(folder, **part.keywords)
-    learner = predictor(assemble(recipe, labels, encoder))
+    try:
+        encoder = part.func.rebuild(folder, **part.keywords)
+        learner = predictor(assemble(recipe, labels, encoder))
+    except (AssertionError, KeyError, RuntimeError, TypeError) as error:  # what parts make of settings of other kinds
+        raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({said(error)})") from error
     read_weights(folder / "model.safetensors", learner)
     return recipe, labels, learner
+
+
+def download(name: str, revision: str | None) -> Path:
+    """A model from the hub, as a folder: only data files are fetched."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        wanted = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
+        return Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise ValueError(f"{name}: neither a model folder nor a hub id that can be reached ({said(error)})") from error
 
 
 def predictor(learner: Learner) -> Learner:
     """The model with the objectives that read entities."""
     reading = {name: part for name, part in learner.objectives.items() if part.predicts}
     return Learner(learner.model, reading, {name: learner.weights[name] for name in reading})  # type: ignore[arg-type]
+
+
+def read_labels(path: Path) -> LabelSet:
+    """The labels of a model folder: names of corpora, each with its list of labels."""
+    found = read_object(path)
+    if not found or not all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found.values()
+    ):
+        raise ValueError(f"{path}: damaged (no lists of labels); copy or train the model again")
+    return LabelSet.from_dict(found)
 
 
 def write_weights(path: Path, module: nn.Module) -> None:
@@ -78,10 +124,14 @@ def read_weights(path: Path, module: nn.Module) -> None:
     try:
         load_model(module, str(path), strict=True)
     except (SafetensorError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise ValueError(
-            f"{path}: the weights do not fit or are damaged ({reason}); copy or train the model again"
+            f"{path}: the weights do not fit or are damaged ({said(error)}); copy or train the model again"
         ) from error
+
+
+def said(error: Exception) -> str:
+    """The beginning of an error's message, on one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -106,5 +156,13 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path}: missing; copy the whole model folder") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: damaged ({error}); copy or train the model again") from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON file that holds names with values."""
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: damaged (no JSON object); copy or train the model again")
+    return found

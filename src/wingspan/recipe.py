@@ -67,6 +67,18 @@ class TrainSettings:
     checkpoint_steps: int | None = None
     """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
 
+    def __post_init__(self) -> None:
+        """Numbers that cannot work are said before anything is read."""
+        for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"train.{name} is {value}; give at least 1")
+        for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"train.{name} is {getattr(self, name)}; give 0 or more")
+        if self.warmup > 1:
+            raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -94,6 +106,8 @@ class Recipe:
             raise ValueError(
                 f"recipe {self.name!r} reads with {self.read_with!r} but has terms {', '.join(self.terms)}"
             )
+        if isinstance(self.max_width, int) and self.max_width < 1:
+            raise ValueError(f"max_width is {self.max_width}; give at least 1, or auto")
         if (self.spans is None) != (self.head is None):
             raise ValueError(f"recipe {self.name!r} needs both spans and head, or neither")
 

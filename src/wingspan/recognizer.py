@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import torch
 
@@ -56,8 +56,8 @@ class Recognizer:
         self.facts = dict(facts or {})
         """What is known about the training: scores, corpora, versions; shown on the model card."""
         self.collate = Collate(learner.model.encoder.tokenize, labels, {})
-        self.device = torch.device(device or best_device())
-        self.learner.to(self.device)
+        self.device = usable_device(device)
+        self.learner.to(self.device).eval()
 
     @classmethod
     def from_pretrained(
@@ -66,18 +66,17 @@ class Recognizer:
         """A model folder, or a hub id. `parts` names modules of yours that hold parts of the recipe."""
         folder = Path(name)
         if not folder.is_dir():
-            folder = download(str(name), revision)
+            folder = checkpoint.download(str(name), revision)
         recipe, labels, learner = checkpoint.load(folder, parts)
-        learner.eval()
-        facts = checkpoint.read_json(folder / "facts.json") if (folder / "facts.json").is_file() else {}
+        facts = checkpoint.read_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
         return cls(recipe, labels, learner, device=device, facts=facts)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
-        folder = Path(folder)
-        checkpoint.save(folder, self.recipe, self.labels, self.learner)
-        checkpoint.write_json(folder / "facts.json", self.facts)
-        checkpoint.write_text(folder / "README.md", model_card(self.recipe, self.labels, self.facts))
+        with checkpoint.staged(Path(folder)) as new:
+            checkpoint.save(new, self.recipe, self.labels, self.learner)
+            checkpoint.write_json(new / "facts.json", self.facts)
+            checkpoint.write_text(new / "README.md", model_card(self.recipe, self.labels, self.facts))
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Uploads the model folder to the Hugging Face hub; returns its address."""
@@ -130,6 +129,31 @@ class Recognizer:
         """The same for any number of texts: one after the other, in bounded memory."""
         threshold = threshold if threshold is not None else self.recipe.thresholds
         chosen: Any = overlap or self.recipe.overlap
+        self._check(threshold, chosen, batch_size)
+        if isinstance(texts, str | bytes | Document):
+            raise TypeError("predict_stream takes an iterable of texts; put the one text into a list")
+        return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
+
+    def _check(self, threshold: Thresholds, overlap: str, batch_size: int) -> None:
+        """Says at once what cannot be meant."""
+        if overlap not in get_args(Overlap):
+            raise ValueError(f"overlap is {overlap!r}; use {', '.join(get_args(Overlap))}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; give at least 1")
+        known = sorted({label for labels in self.labels.types.values() for label in labels})
+        unknown = sorted(set(threshold) - set(known)) if isinstance(threshold, Mapping) else []
+        if unknown:
+            raise ValueError(f"threshold for {unknown[0]!r}: no such label; the model has {', '.join(known)}")
+
+    def _stream(
+        self,
+        texts: Iterable[Text],
+        batch_size: int,
+        threshold: Thresholds,
+        overlap: Overlap,
+        is_split_into_words: bool,
+        dataset: str | None,
+    ) -> Iterator[Document]:
         waiting: deque[Pending] = deque()
         pool: list[tuple[Pending, Sentence]] = []
         words = 0
@@ -146,9 +170,12 @@ class Recognizer:
                     self._run(pool, batch_size, threshold)
                     pool, words = [], 0
             pending.complete = True
-            yield from finished(waiting, chosen)
+            if len(waiting) >= POOL_SENTENCES:  # documents without any word fill no pool
+                self._run(pool, batch_size, threshold)
+                pool, words = [], 0
+            yield from finished(waiting, overlap)
         self._run(pool, batch_size, threshold)
-        yield from finished(waiting, chosen)
+        yield from finished(waiting, overlap)
 
     def segment(self, document: Document, gold: bool = False) -> Iterator[Sentence]:
         """The sentences and windows the model sees, as in training."""
@@ -189,27 +216,25 @@ def as_document(text: Text, number: int, split: bool) -> Document:
         if split:
             raise ValueError(f"text {number} is a string, but is_split_into_words=True expects a list of words")
         return Document(str(number), text)
+    if not isinstance(text, list | tuple):
+        raise TypeError(f"text {number} is of type {type(text).__name__}; give a str, a Document, or a list of words")
     if not split:
         raise ValueError(f"text {number} is a list; pass is_split_into_words=True if these are the words of one text")
+    odd = next((word for word in text if not isinstance(word, str) or not word), None)
+    if odd is not None:
+        raise ValueError(f"text {number} has the word {odd!r}; every word is a string that is not empty")
     return Document.from_words(str(number), tuple(text))
 
 
-def best_device() -> str:
-    """A GPU where there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def download(name: str, revision: str | None) -> Path:
-    """A model from the hub, as a folder: only data files are fetched."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
+def usable_device(name: str | torch.device | None) -> torch.device:
+    """The device of that name; a GPU where there is one and nothing was asked for."""
     try:
-        wanted = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
-        return Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"{name}: neither a model folder nor a hub id that can be reached ({reason})") from error
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError:
+        raise ValueError(f"no device {name!r}; use cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device {str(device)!r}: there are {torch.cuda.device_count()} GPUs here; use cpu")
+    return device
 
 
 def load(

@@ -44,10 +44,17 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+def whole_numbers(seeds: str) -> list[int]:
+    """`1,2,3` as numbers."""
+    if not all(number.strip().isdecimal() for number in seeds.split(",")):
+        raise ValueError(f"--seeds {seeds}: write whole numbers with commas, for example --seeds 1,2,3")
+    return [int(number) for number in seeds.split(",")]
+
+
 @app.command(epilog="Example: wingspan demo")
 def demo(
     output: Annotated[Path | None, typer.Option(help="Keep the model in this folder.")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, another model.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, another model.")] = 1,
     threads: Threads = None,
 ) -> None:
     """Trains, scores and shows entities on the built-in corpus; no network, under three minutes on two cores."""
@@ -84,7 +91,7 @@ def train(
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides every random draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
     start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
@@ -98,13 +105,15 @@ def train(
     from rich.console import Console
 
     from wingspan.runs.figures import write_figures
-    from wingspan.runs.train import Job, gather, prepare, train_seeds
+    from wingspan.runs.reading import gather
+    from wingspan.runs.train import Job, prepare, train_seeds
 
     use_threads(threads)
-    try:
-        chosen = [int(number) for number in seeds.split(",")] if seeds else [seed]
-    except ValueError:
-        raise ValueError(f"--seeds {seeds}: write whole numbers with commas, for example --seeds 1,2,3") from None
+    chosen = whole_numbers(seeds) if seeds is not None else [seed]
+    if start is not None and (encoder is not None or any(item.startswith("encoder.") for item in set or [])):
+        raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
+    if rename and start is None:
+        raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
     job = Job(
         prepare(recipe, encoder, pairs(set, "--set")),
         gather(train, dev, test, format),
@@ -115,7 +124,7 @@ def train(
         device=device,
         track=track,
     )
-    figures = train_seeds(job, chosen, Console())
+    figures = train_seeds(job, chosen, Console(stderr=json is not None and str(json) == "-"))
     if json is not None and figures is not None:
         write_figures(figures, json)
 

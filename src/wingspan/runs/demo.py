@@ -12,7 +12,8 @@ from wingspan.corpora.builtin import corpus
 from wingspan.corpora.memorizer import memorizer
 from wingspan.evaluation.scores import recognition
 from wingspan.runs.highlight import legend, show
-from wingspan.runs.train import Corpora, Job, prepare, run
+from wingspan.runs.reading import Corpora
+from wingspan.runs.train import Job, prepare, run
 from wingspan.text import Document, Entity
 
 EPOCHS = 10

@@ -13,7 +13,7 @@ from wingspan.recipe import Recipe
 
 def with_encoder(recipe: Recipe, name: str) -> Recipe:
     """The recipe on another encoder. Weights from nothing need another learning rate than pretrained ones."""
-    part: Any = recipe.encoder
+    part: Any = recipe.encoder if isinstance(recipe.encoder, partial) else partial(recipe.encoder)
     if name == "hashed":
         if part.func is HashedEncoder:
             return recipe

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from wingspan.corpora import read
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.recognizer import Recognizer
+from wingspan.text import Document
 from wingspan.training.fitting import coverage_of
 
 
@@ -31,7 +34,14 @@ def evaluate(
         raise ValueError(f"{corpus}: no document to evaluate on")
     coverage = coverage_of(recognizer.recipe, recognizer.learner.model.encoder, gold)
     if console is not None:
-        for line in coverage.lines():
-            console.print(line, highlight=False)
+        for line in [*coverage.lines(), *unknown_labels(recognizer, gold)]:
+            console.print(line, highlight=False, markup=False)
     found = recognizer.predict(gold, batch_size=batch_size)
     return replace(recognition(gold, found, mode), coverage=coverage.to_dict())
+
+
+def unknown_labels(recognizer: Recognizer, gold: Iterable[Document]) -> list[str]:
+    """One line for each label of the gold that the model never learned."""
+    known = {label for labels in recognizer.labels.types.values() for label in labels}
+    counts = Counter(entity.label for document in gold for entity in document.entities if entity.label not in known)
+    return [f"The model has no label {label!r}: all {counts[label]:,} count as missed" for label in sorted(counts)]

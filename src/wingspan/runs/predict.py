@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from wingspan.corpora import read, write
+from wingspan.corpora import format_named, read, write
+from wingspan.corpora.detect import by_suffix
+from wingspan.corpora.formats import Format
+from wingspan.corpora.losses import fit
 from wingspan.decoding import Overlap
 from wingspan.recognizer import Recognizer
 from wingspan.runs.highlight import show
@@ -37,7 +41,10 @@ def predict(
     counted = Counted(found)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
     if output is not None:
-        write(counted, output, to)
+        target = format_named(to or by_suffix(output))
+        write(counted.fitted(target), output, target.name)
+        for what, count in counted.lost.most_common():
+            console.print(f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False)
     elif console.is_terminal:
         for document in counted:
             console.print(document.id, style="dim", markup=False, highlight=False)
@@ -49,11 +56,19 @@ def predict(
 
 
 class Counted:
-    """Counts what passes through."""
+    """Counts what passes through, and what a format loses of it."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents = documents
         self.number = 0
+        self.lost: Counter[str] = Counter()
+
+    def fitted(self, target: Format) -> Iterator[Document]:
+        """The documents as the format can hold them."""
+        for document in self:
+            document, lost = fit(document, target)
+            self.lost.update(lost)
+            yield document
 
     def __iter__(self) -> Iterator[Document]:
         for document in self.documents:
@@ -64,12 +79,11 @@ class Counted:
 def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
     """Documents from whatever was named. An existing path is read; `-` is standard input; anything else is a text."""
     for number, given in enumerate(inputs):
-        path = Path(given) if len(given) < 1000 and "\n" not in given else None
         if given == "-":
             yield from lines_of_stdin()
-        elif path is not None and path.exists():
-            yield from of_path(path, format)
-        elif path is not None and looks_like_a_path(given):
+        elif exists(given):
+            yield from of_path(Path(given), format)
+        elif looks_like_a_path(given):
             raise FileNotFoundError(2, "no such file or folder", given)
         else:
             yield Document(str(number), given)
@@ -88,20 +102,35 @@ def of_path(path: Path, format: str | None) -> Iterator[Document]:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte {error.start}; convert it to UTF-8 first") from error
     elif format is None and path.is_dir() and not any(path.glob("**/*.ann")):
-        for text in sorted(path.glob("*.txt")):
+        texts = sorted(path.glob("*.txt"))
+        if not texts:
+            raise ValueError(f"{path}: no .txt file in this folder; name the files, or give their format with --from")
+        for text in texts:
             yield from of_path(text, None)
     else:
         yield from read(path, format)
 
 
 def lines_of_stdin() -> Iterator[Document]:
-    """One document per line of standard input."""
-    for number, line in enumerate(sys.stdin):
-        yield Document(str(number), line.rstrip("\r\n"))
+    """One document per line of standard input, which is UTF-8 whatever the locale."""
+    for number, line in enumerate(sys.stdin.buffer):
+        try:
+            text = line.decode("utf-8-sig" if number == 0 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"standard input, line {number + 1}: not UTF-8; convert it to UTF-8 first") from error
+        yield Document(str(number), text.rstrip("\r\n"))
+
+
+def exists(given: str) -> bool:
+    """Whether there is a file or folder of that name; a text may be too long for a name, or hold what none may."""
+    try:
+        return Path(given).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def looks_like_a_path(given: str) -> bool:
     """A word with a known suffix or a slash was meant as a file; do not predict on its name."""
-    return " " not in given and (
+    return not any(map(str.isspace, given)) and (
         "/" in given or Path(given).suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
     )

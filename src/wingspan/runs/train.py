@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from rich.console import Console
 
 import wingspan
 from wingspan.checkpoint import write_json
-from wingspan.corpora import read
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.seeds import over_seeds
@@ -25,24 +25,16 @@ from wingspan.recognizer import Recognizer
 from wingspan.record import override
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.progress import TrainingBar
+from wingspan.runs.reading import Corpora, Corpus, gather
 from wingspan.runs.tables import print_scores, print_seeds
-from wingspan.text import Document
+from wingspan.training.adopting import renamed
 from wingspan.training.best import Best
 from wingspan.training.fitting import Fitted, fit
+from wingspan.training.hardware import accelerator_for
 from wingspan.training.journal import Journal
 from wingspan.training.loop import Data, Progress, Run
 from wingspan.training.loop import train as train_loop
-
-Corpus = str | Path | Sequence[Document]
-
-
-@dataclass(frozen=True)
-class Corpora:
-    """The documents of one training."""
-
-    train: Sequence[Document]
-    dev: Sequence[Document] = ()
-    test: Sequence[Document] = ()
+from wingspan.training.state import claim
 
 
 @dataclass(frozen=True)
@@ -90,6 +82,8 @@ def train(
 def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
     """One seed straight into the folder, several into `seed-N/` with a summary beside them. Returns the figures."""
     scores: list[Scores] = []
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")
     for seed in seeds:
         folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
         _, last = run(replace(job, seed=seed, folder=folder), console)
@@ -108,25 +102,6 @@ def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, A
     return summary
 
 
-def gather(train: Any, dev: Corpus | None, test: Corpus | None, format: str | None) -> Corpora:
-    """Reads what is given as files."""
-    paths = [train] if isinstance(train, str | Path) else list(train)
-    if paths and all(isinstance(path, str | Path) for path in paths):
-        documents = [document for path in paths for document in documents_of(path, format)]
-        if not documents:
-            raise ValueError(f"{paths[0]}: no document in the training corpus")
-    else:
-        documents = documents_of(train, format)
-    return Corpora(documents, documents_of(dev, format), documents_of(test, format))
-
-
-def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:
-    """A file's documents, or the documents themselves."""
-    if corpus is None:
-        return []
-    return list(read(corpus, format)) if isinstance(corpus, str | Path) else list(corpus)
-
-
 def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, Any]) -> Recipe:
     """The recipe with the encoder and settings of this run."""
     chosen = find(recipe) if isinstance(recipe, str) else recipe
@@ -141,17 +116,10 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
-    start = renamed(Recognizer.from_pretrained(job.start), job.rename) if job.start is not None else None
+    start = renamed(Recognizer.from_pretrained(job.start, device=job.device), job.rename) if job.start else None
     fitted = fit(job.recipe, job.corpora.train, job.corpora.dev, seed=job.seed, start=start)
     announce(fitted, console)
-    accelerator = Accelerator(
-        mixed_precision=fitted.recipe.train.precision,
-        cpu=job.device == "cpu",
-        log_with=job.track,
-        project_dir=str(job.folder) if job.folder is not None else None,
-    )
-    if job.track:
-        accelerator.init_trackers("wingspan")
+    accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
     facts: dict[str, Any] = {
         "seed": job.seed,
         "coverage": fitted.coverage.lines(),
@@ -161,22 +129,50 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     states = job.folder / "state" if job.folder is not None else None
     data = Data(fitted.sentences, job.corpora.dev)
     learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
-    journal = Journal(job.folder / "journal.jsonl") if job.folder is not None else None
-    if journal:
-        journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
+    if states is not None:
+        claim(states, order_of(learning, facts), job.resume)
     best = Best(learning, job.folder, facts, accelerator.device)
-    with TrainingBar(console, enabled=console.is_terminal) as bar:
-        for progress in train_loop(learning, accelerator):
-            bar.update(progress)
-            best.look_at(progress)
-            log(progress, journal, accelerator if job.track else None)
-    model = best.model()
-    scores = finish(model, job, console)
-    if journal:
-        journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
-    if job.track:
-        accelerator.end_training()
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(job.folder / "journal.jsonl")) if job.folder is not None else None
+        if journal:
+            journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
+        follow(learning, accelerator, best, journal, console, tracked=job.track is not None)
+        model = best.model()
+        scores = finish(model, job, console)
+        if journal:
+            journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
     return model, scores
+
+
+def order_of(learning: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides which sentences meet in which step: the same for a run that is resumed."""
+    settings = learning.recipe.train
+    return {
+        "seed": learning.seed,
+        "training corpus": facts["train_fingerprint"],
+        "train.batch_size": settings.batch_size,
+        "train.budget": settings.budget,
+        "train.accumulate": settings.accumulate,
+    }
+
+
+def follow(
+    learning: Run, accelerator: Accelerator, best: Best, journal: Journal | None, console: Console, tracked: bool
+) -> None:
+    """Goes through the training: shows it, keeps the best model, writes it down."""
+    try:
+        with TrainingBar(console, enabled=console.is_terminal) as bar:
+            for progress in train_loop(learning, accelerator):
+                bar.update(progress)
+                best.look_at(progress)
+                log(progress, journal, accelerator if tracked else None)
+    except ValueError as error:
+        if journal:
+            journal.write("error", message=str(error))
+        raise
+    finally:
+        if tracked:
+            accelerator.end_training()
 
 
 def announce(fitted: Fitted, console: Console) -> None:
@@ -223,16 +219,6 @@ def log(progress: Progress, journal: Journal | None, tracker: Accelerator | None
         )
     if tracker is not None:
         tracker.log({**progress.losses, **({"dev_f1": f1} if f1 is not None else {})}, step=place.total)
-
-
-def renamed(model: Recognizer, names: Mapping[str, str]) -> Recognizer:
-    """A loaded model with some labels under other names, so that they meet those of the new corpus."""
-    unknown = sorted(set(names) - {label for labels in model.labels.types.values() for label in labels})
-    if unknown:
-        raise ValueError(f"--rename {unknown[0]}: the model has no such label")
-    types = {name: tuple(names.get(label, label) for label in labels) for name, labels in model.labels.types.items()}
-    model.labels = replace(model.labels, types=types)
-    return model
 
 
 def versions() -> dict[str, str]:

@@ -13,11 +13,15 @@ import torch
 
 from wingspan.corpora.coverage import Coverage, auto_overlap, auto_width, measure_coverage
 from wingspan.corpora.segment import segment
+from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
 from wingspan.labels import LabelSet
 from wingspan.recipe import Learner, Recipe, assemble, expect
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, Sentence
+from wingspan.training.adopting import adopt, both
+
+LOOSER: tuple[Overlap, ...] = ("flat", "nested", "any")
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,12 @@ def fit(
     labels = LabelSet.of(documents)
     if not any(labels.types.values()):
         raise ValueError(f"no entity in {len(documents)} training documents; there is nothing to learn")
-    if start is not None:
-        labels = LabelSet({"main": tuple(sorted({*labels.types.get("main", ()), *start.labels.types["main"]}))})
     torch.manual_seed(seed)
+    if start is not None:
+        labels = both(start.labels, labels)
+        recipe = replace(recipe, encoder=start.recipe.encoder)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
-    recipe = resolve(recipe, encoder, [*documents, *dev])
+    recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
     sentences = tuple(
         sentence for document in documents for sentence in segment(document, recipe.segments, encoder.tokenize.measure)
     )
@@ -57,13 +62,17 @@ def fit(
     return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents))
 
 
-def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Recipe:
-    """Width, overlap and window length as the data and the encoder have them."""
+def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document], start: Recipe | None = None) -> Recipe:
+    """Width, overlap and window length as the data and the encoder have them; never less than `start` could find."""
     limit = min(recipe.segments.max_length, encoder.tokenize.max_length)
     segments = replace(recipe.segments, max_length=limit)
     sentences = [s for document in documents for s in segment(document, segments, encoder.tokenize.measure)]
-    width = auto_width(sentences) if recipe.max_width == "auto" else recipe.max_width
-    overlap = auto_overlap(sentences) if recipe.overlap == "auto" else recipe.overlap
+    before = start.max_width if start is not None and isinstance(start.max_width, int) else 1
+    width = max(auto_width(sentences), before) if recipe.max_width == "auto" else recipe.max_width
+    overlap = recipe.overlap
+    if overlap == "auto":
+        needs = auto_overlap(sentences)
+        overlap = max(needs, needs if start is None or start.overlap == "auto" else start.overlap, key=LOOSER.index)
     # a window holds its core and context on both sides, so context can take a quarter of it at most
     room = min(max(segments.overlap, width), max(1, limit // 4))
     return replace(recipe, max_width=width, overlap=overlap, segments=replace(segments, overlap=room))
@@ -90,25 +99,3 @@ def one_label(recipe: Recipe) -> bool:
     objective = recipe.terms[recipe.read_with].objective
     settings: Mapping[str, object] = getattr(objective, "keywords", {})
     return recipe.read_with == "spans" and settings.get("link", "softmax") == "softmax"
-
-
-def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
-    """Copies every weight of the old model that fits; rows of classes move to where the class is now."""
-    old, new = start.learner.state_dict(), learner.state_dict()
-    before, after = start.labels.names(), labels.names()
-    kept = {}
-    for name, value in new.items():
-        source = old.get(name)
-        if source is None or source.shape[1:] != value.shape[1:]:
-            continue
-        if source.shape == value.shape and before == after:
-            kept[name] = source
-        elif len(source) == len(before) and len(value) == len(after) and name.startswith("model.scorer.head"):
-            value = value.clone()
-            for row, label in enumerate(after):
-                if label in before:
-                    value[row] = source[before.index(label)]
-            kept[name] = value
-        elif source.shape == value.shape and name.startswith("model."):
-            kept[name] = source
-    learner.load_state_dict({**new, **kept})

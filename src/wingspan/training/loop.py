@@ -73,7 +73,7 @@ def train(run: Run, accelerator: Accelerator) -> Iterator[Progress]:
         for progress in train_phase(run, accelerator, learner, optimizer, phase, plans[number], place, steps):
             place = progress.place
             yield progress
-        place = replace(place, phase=number + 1, epoch=0, step=0)
+        place = replace(place, phase=number + 1, epoch=0, step=0, stale=0)
 
 
 def plan(run: Run, number: int) -> list[list[list[int]]]:
@@ -109,6 +109,8 @@ def train_phase(
     total = optimizer_steps(epochs, settings.accumulate)
     done = optimizer_steps(epochs[: place.epoch], settings.accumulate) + place.step // settings.accumulate
     for epoch in range(place.epoch, len(epochs)):
+        if settings.patience is not None and place.stale >= settings.patience:
+            return
         learner.train()
         losses = Losses(terms)
         for step in range(place.step, len(epochs[epoch])):
@@ -136,8 +138,10 @@ def train_phase(
                 yield Progress(place, steps, losses.means(place), None, False)
             if settings.checkpoint_steps and place.total % settings.checkpoint_steps == 0 and run.states:
                 losses.means(place)  # a state with broken weights is never kept
+                check_weights(run.learner, place)
                 save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
         means = losses.means(place)
+        check_weights(run.learner, place)
         scores = score(run, accelerator) if run.data.dev else None
         better = scores is None or place.best is None or scores.micro.f1 > place.best
         best = place.best if scores is None or not better else scores.micro.f1
@@ -145,8 +149,6 @@ def train_phase(
         yield Progress(place, steps, means, scores, better)
         if run.states:  # after the consumer has saved the best model: a resumed run relies on it
             save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
-        if settings.patience is not None and place.stale >= settings.patience:
-            return
 
 
 def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
@@ -190,8 +192,20 @@ class Losses:
         means = {name: float(value) / max(1, self.count) for name, value in self.sums.items()}
         broken = [name for name, value in means.items() if not math.isfinite(value)]
         if broken:
-            raise ValueError(
-                f"the loss {broken[-1]!r} is {means[broken[-1]]} in epoch {place.epoch + 1} near step {place.total}; "
-                "the last good checkpoint is kept: lower train.learning_rate, or use train.precision=no"
-            )
+            raise ValueError(f"the loss {broken[-1]!r} is {means[broken[-1]]} {advice(place)}")
         return means
+
+
+def check_weights(learner: Learner, place: Place) -> None:
+    """The last step may have broken weights although its loss, computed before it, was a number."""
+    for name, value in learner.named_parameters():
+        if not bool(torch.isfinite(value).all()):
+            raise ValueError(f"the weights {name!r} are no numbers any more {advice(place)}")
+
+
+def advice(place: Place) -> str:
+    """Where it happened and what helps."""
+    return (
+        f"in epoch {place.epoch + 1} near step {place.total}; the last good checkpoint is kept: "
+        "lower train.learning_rate, or use train.precision=no"
+    )

@@ -7,14 +7,16 @@ leaves a state that can be read. Random draws follow from (seed, phase, epoch, s
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 from torch import nn
 
-from wingspan.checkpoint import read_json, read_weights, write_json, write_text, write_weights
+from wingspan.checkpoint import read_object, read_weights, said, write_json, write_text, write_weights
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,37 @@ class Place:
     """Epochs since the best one."""
 
 
+def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
+    """Notes what decides the order of the data; a run that goes on with another order would be neither of the two."""
+    path = folder / "run.json"
+    if resume and path.is_file():
+        before = read_object(path)
+        other = [name for name, value in facts.items() if before.get(name) != value]
+        if other:
+            was = before.get(other[0])
+            raise ValueError(
+                f"--resume: {other[0]} is {facts[other[0]]!r} now and was {was!r}; give the same, or another --output"
+            )
+    write_json(path, dict(facts))
+
+
 def save_state(folder: Path, place: Place, learner: nn.Module, optimizer: Any, scaler: Any = None) -> None:
     """Writes a state beside the last one, then points to it, then removes the old one."""
     name = f"step-{place.total:08d}-{place.phase}-{place.epoch}-{place.step}"
+    if (folder / "latest").is_file() and (folder / "latest").read_text(encoding="utf-8").strip() == name:
+        name += "-again"  # what is pointed to is never touched
     target = folder / name
-    if target.exists():
-        shutil.rmtree(target)
+    shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    write_weights(target / "learner.safetensors", learner)
-    torch.save(
-        {"optimizer": optimizer.state_dict(), "scaler": scaler.state_dict() if scaler is not None else None},
-        target / "optimizer.pt",
-    )
-    write_json(target / "place.json", asdict(place))
-    write_text(folder / "latest", name)
+    try:
+        write_weights(target / "learner.safetensors", learner)
+        scaling = scaler.state_dict() if scaler is not None else None
+        torch.save({"optimizer": optimizer.state_dict(), "scaler": scaling}, target / "optimizer.pt")
+        write_json(target / "place.json", asdict(place))
+        write_text(folder / "latest", name)
+    except (OSError, RuntimeError) as error:  # torch.save says a full disk with the latter
+        shutil.rmtree(target, ignore_errors=True)
+        raise OSError(f"{target}: the state could not be written ({said(error)}); the last one is unchanged") from error
     for old in folder.glob("step-*"):
         if old.name != name:
             shutil.rmtree(old)
@@ -56,12 +75,17 @@ def latest_state(folder: Path) -> Path | None:
     if not pointer.is_file():
         return None
     found = folder / pointer.read_text(encoding="utf-8").strip()
-    return found if found.is_dir() else None
+    if not found.is_dir():
+        raise ValueError(f"{pointer}: points to {found.name!r}, which is gone; start again in another folder")
+    return found
 
 
 def load_place(state: Path) -> Place:
     """Where the run was."""
-    return Place(**read_json(state / "place.json"))
+    try:
+        return Place(**read_object(state / "place.json"))
+    except TypeError as error:
+        raise ValueError(f"{state / 'place.json'}: damaged ({said(error)}); start again in another folder") from error
 
 
 def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: Any = None) -> None:
@@ -69,7 +93,10 @@ def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: A
     read_weights(state / "learner.safetensors", learner)
     if optimizer is None:
         return
-    kept = torch.load(state / "optimizer.pt", weights_only=True, map_location="cpu")
-    optimizer.load_state_dict(kept["optimizer"])
+    try:
+        kept = torch.load(state / "optimizer.pt", weights_only=True, map_location="cpu")
+        optimizer.load_state_dict(kept["optimizer"])
+    except (OSError, RuntimeError, UnpicklingError, KeyError, EOFError) as error:
+        raise ValueError(f"{state}: the optimizer's state is damaged ({said(error)}); start again") from error
     if scaler is not None and kept["scaler"] is not None:
         scaler.load_state_dict(kept["scaler"])

@@ -1,0 +1,104 @@
+"""Going on from a trained model: its weights in a new one, whose labels are more, or stand elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from torch import Tensor
+
+from wingspan.labels import LabelSet
+from wingspan.objectives.tagging import Tagging
+from wingspan.recipe import Learner
+from wingspan.recognizer import Recognizer
+
+Key = tuple[str, str | None]
+"""What a class means: a corpus and a label of it, or None for "nothing"."""
+
+
+def renamed(model: Recognizer, names: Mapping[str, str]) -> Recognizer:
+    """A loaded model with some labels under other names, so that they meet those of the new corpus."""
+    known = sorted({label for labels in model.labels.types.values() for label in labels})
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ValueError(f"--rename {unknown[0]}: the model has no such label; it has {', '.join(known)}")
+    types = {name: tuple(names.get(label, label) for label in labels) for name, labels in model.labels.types.items()}
+    model.labels = replace(model.labels, types=types)
+    return model
+
+
+def both(one: LabelSet, other: LabelSet) -> LabelSet:
+    """The labels of two sets, corpus by corpus."""
+    corpora = dict.fromkeys([*one.types, *other.types])
+    return LabelSet({name: tuple(sorted({*one.types.get(name, ()), *other.types.get(name, ())})) for name in corpora})
+
+
+def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
+    """Copies every weight of the old model that has a place in the new one; what belongs to a class moves with it."""
+    old, new = start.learner.state_dict(), learner.state_dict()
+    before, after = keys(start.labels), keys(labels)
+    for name, value in new.items():
+        source = old.get(name)
+        if source is None or source.shape[1:] != value.shape[1:] or name.startswith("objectives."):
+            continue
+        if name.startswith("model.scorer.head") and len(source) == len(before) and len(value) == len(after):
+            for row, key in enumerate(after):
+                if key in before:
+                    value[row] = source[before.index(key)]
+        elif name == "model.scorer.spans.widths.weight":
+            value[:] = source[[min(row, len(source) - 1) for row in range(len(value))]]
+        elif source.shape == value.shape:
+            value.copy_(source)
+    for name, objective in learner.objectives.items():
+        mine = f"objectives.{name}."
+        rest = {key.removeprefix(mine): source for key, source in old.items() if key.startswith(mine)}
+        earlier = start.learner.objectives[name] if rest else None
+        if isinstance(objective, Tagging) and isinstance(earlier, Tagging):
+            adopt_tags(objective, earlier, start.labels)
+        elif {key: part.shape for key, part in rest.items()} == {k: p.shape for k, p in objective.state_dict().items()}:
+            objective.load_state_dict(rest)
+
+
+def keys(labels: LabelSet) -> list[Key]:
+    """What each class means, in the order of class ids."""
+    return [(corpus, label) for corpus, names in labels.types.items() for label in (None, *names)]
+
+
+def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:
+    """The rows of tags that both know. One layer cannot be made of several: it starts anew."""
+    if tagging.one_layer and not old.one_layer:
+        return
+    names = labels.names()  # the old objective may have been built under labels that were renamed since
+    place = {
+        (names[c], offset): (old.layer_of[c], old.begin_of[c] + offset - 1) for c in old.classes for offset in (1, 2)
+    }
+    for layer, meanings in enumerate(tags_of(tagging)):
+        known = {tag: place[meaning] for tag, meaning in enumerate(meanings) if meaning in place}
+        if not known and not tagging.one_layer:
+            continue  # a type that is new
+        source = next(iter(known.values()), (0, 0))[0]
+        copy_layer(tagging, old, layer, source, {0: 0, **{tag: at for tag, (_, at) in known.items()}})
+
+
+def tags_of(tagging: Tagging) -> list[list[tuple[str | None, int]]]:
+    """For each layer what its tags mean: a label and 1 for B, 2 for I; (None, 0) is O."""
+    meanings: list[list[tuple[str | None, int]]] = [[(None, 0)] * tagging.tags for _ in range(tagging.layers)]
+    for c in tagging.classes:
+        for offset in (1, 2):
+            meanings[tagging.layer_of[c]][tagging.begin_of[c] + offset - 1] = (tagging.names[c], offset)
+    return meanings
+
+
+def copy_layer(tagging: Tagging, old: Tagging, layer: int, source: int, tags: Mapping[int, int]) -> None:
+    """Copies what belongs to these tags of one layer: tag in the new model -> tag in the old one."""
+    to, of = list(tags), list(tags.values())
+    for name in ("weight", "bias"):
+        new_part: Tensor = getattr(tagging.score, name).data
+        old_part: Tensor = getattr(old.score, name).data
+        new_part.view(tagging.layers, tagging.tags, -1)[layer, to] = old_part.view(old.layers, old.tags, -1)[source, of]
+    if tagging.chain is not None and old.chain is not None:
+        for name in ("first", "last"):
+            getattr(tagging.chain, name).data[layer, to] = getattr(old.chain, name).data[source, of]
+        new_moves, old_moves = tagging.chain.transitions.data[layer], old.chain.transitions.data[source]
+        for at, tag in tags.items():
+            new_moves[at, to] = old_moves[tag, of]
