@@ -1,0 +1,125 @@
+"""Every variant of every system: trains, is saved, is loaded, and says the same again."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+import wingspan
+from trainings import HASHED, alike, dev_documents, first_losses, run_of, tiny, train_documents
+from wingspan.checkpoint import predictor
+from wingspan.objectives.tagging import Tagging
+from wingspan.recipe import Term, bundle
+from wingspan.recipes import NAMES, find, variants
+from wingspan.record import from_record, to_record
+
+EVERY = [f"{system}/{variant}" if variant else system for system in NAMES for variant in variants(system)]
+# one of each kind on the tiny Transformer; the encoder makes no difference to the others
+ON_BERT = ["baseline/pretrained", "bundling/bl-span-crf", "bundling/paper", "bundling/paper-seq"]
+
+
+def trained_and_back(recipe, folder):
+    """Trains for an epoch, saves, loads: both must say the same."""
+    recipe = replace(recipe, train=replace(recipe.train, learning_rate=2e-2, batch_size=4))
+    model = wingspan.train(recipe, train=train_documents(15), output=folder, device="cpu")
+    if model.recipe.read_with == "tags":  # after one epoch all tags are O; other weights must survive as well as these
+        tags = model.learner.objectives["tags"]
+        tags.score.bias.data.view(tags.layers, tags.tags)[:, 0] -= 5.0
+        model.save_pretrained(folder)
+    again = wingspan.load(folder, device="cpu")
+    low = 0.01  # after one epoch nothing is sure, so ask for much
+    found = model.predict(dev_documents(), threshold=low)
+    assert any(document.entities for document in found)
+    assert alike(found, again.predict(dev_documents(), threshold=low), 1e-6)
+    assert alike(model.predict(dev_documents()), again.predict(dev_documents()), 1e-6)
+    assert again.recipe == model.recipe or to_record(again.recipe) == to_record(model.recipe)
+    assert again.labels == model.labels
+    return again
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_variant_trains_and_survives_saving(name, tmp_path):
+    recipe = tiny(name)
+    again = trained_and_back(recipe, tmp_path / "model")
+    kept = json.loads((tmp_path / "model" / "recipe.json").read_text())["recipe"]
+    assert to_record(from_record(kept)) == kept
+    assert kept["name"] == recipe.name
+    assert isinstance(again.recipe.max_width, int)
+    assert again.recipe.overlap in ("flat", "nested", "any")
+
+
+@pytest.mark.parametrize("name", ON_BERT)
+def test_the_same_on_a_pretrained_encoder(name, tmp_path, folders):
+    trained_and_back(tiny(name, folders["bert"]), tmp_path / "model")
+    assert (tmp_path / "model" / "encoder" / "config.json").is_file()
+    assert (tmp_path / "model" / "tokenizer.json").is_file()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_recipe_to_json_and_back(name):
+    recipe = find(name)
+    record = json.loads(json.dumps(to_record(recipe)))
+    assert to_record(from_record(record)) == record
+
+
+SPAN_RECIPES = [name for name in EVERY if "tags" not in find(name).terms]
+TAGGERS = [name for name in EVERY if "spans" not in find(name).terms]
+
+
+@pytest.mark.parametrize("crf", [False, True])
+@pytest.mark.parametrize("name", SPAN_RECIPES)
+def test_tags_are_bundled_with_every_span_recipe(name, crf, tmp_path):
+    recipe = bundle(tiny(name), 0.1, crf=crf)
+    again = trained_and_back(recipe, tmp_path / "model")
+    tags = trained_and_back(replace(recipe, read_with="tags"), tmp_path / "tags")
+    assert set(again.learner.objectives) == {"spans", "tags"}
+    assert tags.recipe.read_with == "tags"
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_spans_are_bundled_with_every_tagger(name, tmp_path):
+    spans = find("bundling/span")
+    own = {"spans": spans.spans, "head": spans.head, "objective": spans.terms["spans"].objective}
+    again = trained_and_back(bundle(tiny(name), 0.1, **own), tmp_path / "model")
+    assert set(again.learner.objectives) == {"spans", "tags"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("baseline", [1.806801, 1.588893, 1.325980]),
+        ("bundling/bl-span", [1.708590, 1.233864, 0.772612]),
+    ],
+)
+def test_golden_losses(name, expected):
+    """Three steps from seed 1; a change here is a change of what is learned."""
+    losses = first_losses(run_of(tiny(name)), 3)
+    assert losses == pytest.approx(expected, rel=1e-4)
+
+
+def test_training_lowers_the_loss():
+    losses = first_losses(run_of(tiny("bundling/bl-span", batch_size=8)), 12)
+    assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
+
+
+def test_the_same_seed_gives_the_same_model_and_another_one_another():
+    one, same, other = (
+        wingspan.train(tiny("bundling/bl-span"), train=train_documents(6), seed=seed, device="cpu")
+        for seed in (1, 1, 2)
+    )
+    weights = [model.learner.state_dict() for model in (one, same, other)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert not all(torch.equal(weights[0][name], weights[2][name]) for name in weights[0])
+
+
+def test_what_only_trains_is_not_saved(tmp_path):
+    class Extra(Tagging):
+        predicts = False
+
+    recipe = tiny("baseline")
+    recipe = replace(recipe, terms={**recipe.terms, "extra": Term(partial(Extra), 0.1)}, encoder=HASHED)
+    model = wingspan.train(recipe, train=train_documents(4), device="cpu")
+    assert "extra" in model.learner.objectives
+    assert set(predictor(model.learner).objectives) == {"spans"}
