@@ -3,6 +3,6 @@
 set -u
 export PYTHONPATH=src WINGSPAN_ENCODERS=.gpu/encoders PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1
 nvidia-cuda-mps-control -d || echo "no MPS: processes take turns on the GPU"
-python3 benchmarks/bundling.py --data .gpu/data --corpora genia,ncbi-disease,bc5cdr,wnut17 --seeds "$1" --workers 16 \
-    --commit "$2" --output "${OUT:-benchmarks/results}/bundling.jsonl"
+python3 benchmarks/bundling.py --data .gpu/data --corpora "$1" --seeds "$2" --workers 16 \
+    --commit "$3" --output "${OUT:-benchmarks/results}/bundling.jsonl"
 echo quit | nvidia-cuda-mps-control
