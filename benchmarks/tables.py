@@ -1,0 +1,92 @@
+"""Tables from result files, written between their markers in the documents: python benchmarks/tables.py [--check]
+
+`--check` changes nothing and fails where a document does not show what the results say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+DOCUMENTS = ("README.md", "docs/results.md")
+
+CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
+SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The lines of a result file."""
+    path = RESULTS / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def spread(values: list[float]) -> str:
+    """Mean and sample deviation."""
+    return f"{fmean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{fmean(values):.2f}"
+
+
+def bundling(name: str = "bundling") -> str:
+    """Test F1 of the four systems of paper 002, and what bundling adds."""
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows(name):
+        scores[row["corpus"], row["recipe"].removeprefix("bundling/")].append(row["test"]["f1"])
+    lines = [
+        f"| test F1 | {' | '.join(SYSTEMS.values())} | bundling adds (tags, spans) | seeds |",
+        "|---|" + "---|" * (len(SYSTEMS) + 2),
+    ]
+    for corpus, title in CORPORA.items():
+        if all(scores[corpus, system] for system in SYSTEMS):
+            mean = {system: fmean(scores[corpus, system]) for system in SYSTEMS}
+            gains = f"{mean['bl-seq'] - mean['seq']:+.2f}, {mean['bl-span'] - mean['span']:+.2f}"
+            cells = " | ".join(spread(scores[corpus, system]) for system in SYSTEMS)
+            lines.append(f"| {title} | {cells} | {gains} | {len(scores[corpus, 'span'])} |")
+    return "\n".join(lines)
+
+
+def throughput() -> str:
+    """The cost of prediction over the bare encoder."""
+    lines = ["| what | device | times the floor | seconds | peak memory, MB |", "|---|---|---|---|---|"]
+    for row in rows("throughput"):
+        ratio = f"×{row['ratio']:.2f}" if row.get("ratio") is not None else ""
+        lines.append(f"| {row['name']} | {row['device']} | {ratio} | {row['seconds']:.2f} | {row['peak_mb']:.0f} |")
+    return "\n".join(lines)
+
+
+TABLES = {"bundling": bundling, "bundling-first": lambda: bundling("bundling-first"), "throughput": throughput}
+
+
+def filled(text: str) -> str:
+    """A document with every marked table as the results have it now."""
+    for name, table in TABLES.items():
+        pattern = re.compile(rf"(<!-- results:{name} -->\n).*?(\n<!-- /results -->)", re.DOTALL)
+        text = pattern.sub(lambda found, made=table(): found[1] + made + found[2], text)
+    return text
+
+
+def main() -> None:
+    """Fills or checks the documents."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    stale = []
+    for name in DOCUMENTS:
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8")
+        if filled(text) != text:
+            stale.append(name)
+            if not check:
+                path.write_text(filled(text), encoding="utf-8")
+    if check and stale:
+        sys.exit(f"{', '.join(stale)}: tables differ from benchmarks/results; run python benchmarks/tables.py")
+
+
+if __name__ == "__main__":
+    main()
