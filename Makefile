@@ -18,7 +18,7 @@ types: .venv/.installed-dev
 	$(BIN)/mypy
 
 contracts: .venv/.installed-dev
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

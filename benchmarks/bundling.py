@@ -53,7 +53,8 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         train, dev, test = train[: job["limit"]], dev[: job["limit"]], test[: job["limit"]]
     recipe = prepare(job["recipe"], job["encoder"], job["settings"])
     began = time.perf_counter()
-    model, _ = run(Job(recipe, Corpora(train, dev, () if job["dev_only"] else test), seed=job["seed"]), Console(quiet=True))
+    corpora = Corpora(train, dev, () if job["dev_only"] else test)
+    model, _ = run(Job(recipe, corpora, seed=job["seed"]), Console(quiet=True))
     row = {name: job[name] for name in ("corpus", "recipe", "seed", "encoder", "settings", "commit")}
     row |= {
         "max_width": model.recipe.max_width,
@@ -135,7 +136,8 @@ def choices(given: list[str]) -> list[list[str]]:
 def settings(corpus: str, system: str, choice: list[str]) -> dict[str, str]:
     """What a run sets; a tagger alone has no span part to set."""
     chosen = {**CORPORA.get(corpus, {}), **dict(item.split("=", 1) for item in choice)}
-    return {name: value for name, value in chosen.items() if system != "seq" or not name.startswith(("spans.", "head."))}
+    foreign = ("spans.", "head.") if system == "seq" else ()
+    return {name: value for name, value in chosen.items() if not name.startswith(foreign)}
 
 
 def key(row: dict[str, Any]) -> str:

@@ -67,7 +67,8 @@ def filled(text: str) -> str:
     """A document with every marked table as the results have it now."""
     for name, table in TABLES.items():
         pattern = re.compile(rf"(<!-- results:{name} -->\n).*?(\n<!-- /results -->)", re.DOTALL)
-        text = pattern.sub(lambda found, made=table(): found[1] + made + found[2], text)
+        made = table()
+        text = pattern.sub(lambda found, made=made: f"{found[1]}{made}{found[2]}", text)
     return text
 
 

@@ -17,11 +17,14 @@ from wingspan.corpora.segment import Segmenting
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
 from wingspan.heads import Head
+from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.labels import LabelSet
 from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes, Thresholds
+from wingspan.objectives.classification import Classification
 from wingspan.objectives.tagging import Tagging
 from wingspan.spans import SpanRepresentation
+from wingspan.spans.pooled import PooledSpans
 
 Part = Callable[..., Any]
 T = TypeVar("T")
@@ -154,16 +157,24 @@ def expect(part: Any, family: type[T]) -> T:
     return part
 
 
-def bundle(recipe: Recipe, weight: float = 0.1, crf: bool = False, **spans: Any) -> Recipe:
+def bundle(
+    recipe: Recipe,
+    weight: float = 0.1,
+    crf: bool = False,
+    *,
+    spans: Part = partial(PooledSpans, views=("first", "last", "max"), sentence=True, width_size=25),
+    head: Part = partial(FeedForwardHead),
+    candidates: Part = partial(Grid),
+    objective: Part = partial(Classification),
+) -> Recipe:
     """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 14.
 
-    For a tagger give `spans`, `head`, `candidates` and `objective` of the span part.
+    `crf` is about the tags that a span recipe gets; `spans`, `head`, `candidates`, `objective` about a tagger's spans.
     """
     if "tags" in recipe.terms and "spans" in recipe.terms:
         raise ValueError(f"recipe {recipe.name!r} is bundled already; change terms.tags.weight instead")
     if "tags" not in recipe.terms:
         rest = {name: replace(term, weight=term.weight * (1 - weight)) for name, term in recipe.terms.items()}
         return replace(recipe, terms={**rest, "tags": Term(partial(Tagging, crf=crf), weight)})
-    objective = spans.pop("objective")
     terms = {"spans": Term(objective, 1 - weight), "tags": replace(recipe.terms["tags"], weight=weight)}
-    return replace(recipe, terms=terms, **spans)
+    return replace(recipe, terms=terms, spans=spans, head=head, candidates=candidates)
