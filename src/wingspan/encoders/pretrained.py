@@ -82,7 +82,8 @@ class PieceTokenize(Tokenize):
         short = word[:CHARACTERS_PER_WORD]
         cut = self.cache.get(short)
         if cut is None:
-            ids = self.backend.encode([short], is_pretokenized=True, add_special_tokens=False).ids
+            whole = short.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to the tokenizer
+            ids = self.backend.encode([whole], is_pretokenized=True, add_special_tokens=False).ids
             # some tokenizers have a mask token that the model has no row for, and any word may occur in a text
             known = (i if i < self.vocabulary else self.unknown for i in ids[:PIECES_PER_WORD])
             cut = tuple(known) or (self.unknown,)

@@ -1,0 +1,243 @@
+"""Texts in, entities out: whatever the order, the batch, the padding or the thread."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import count, islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainings import alike, dev_documents, entities, train_documents, untrained
+from wingspan.corpora.segment import Segmenting
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.recognizer import POOL_SENTENCES, Recognizer
+from wingspan.text import Document, Entity, Span
+
+TEXTS = [document.text for document in dev_documents(6)] + ["", "Aspirin.", " \n\t ", "BRCA1 in the cell . " * 30]
+
+
+@pytest.fixture(scope="module")
+def model() -> Recognizer:
+    return untrained()
+
+
+@pytest.fixture(scope="module", params=["hashed", "hashed tags", "bert", "bert tags", "bert crf"])
+def any_model(request, folders) -> Recognizer:
+    kind, _, reader = request.param.partition(" ")
+    name = {"": "bundling/bl-span", "tags": "bundling/bl-seq", "crf": "bundling/bl-seq-crf"}[reader]
+    changes = {"overlap": "nested", "segments": Segmenting(max_length=30, overlap=6)}
+    if kind == "bert":
+        changes["encoder"] = partial(PretrainedEncoder, name=str(folders["bert"]))
+    return untrained(name, **changes)
+
+
+def test_something_is_found(any_model):
+    assert sum(len(document.entities) for document in any_model.predict(TEXTS)) > 5
+
+
+def test_order_is_kept(model):
+    found = model.predict(TEXTS)
+    assert [document.text for document in found] == TEXTS
+    assert [document.id for document in found] == [str(n) for n in range(len(TEXTS))]
+
+
+def test_nothing_in_nothing_out(model):
+    assert model.predict([]) == []
+    assert model.predict([], is_split_into_words=True) == []
+    assert model.predict("")[0].entities == ()
+    assert [document.entities for document in model.predict(["", " ", "\n\n"])] == [(), (), ()]
+    assert model.predict([[]], is_split_into_words=True)[0].entities == ()
+    assert list(model.predict_stream(iter(()))) == []
+
+
+def test_batch_is_single_is_any_order(any_model):
+    together = any_model.predict(TEXTS)
+    single = [any_model.predict(text)[0] for text in TEXTS]
+    backwards = any_model.predict(TEXTS[::-1], batch_size=3)[::-1]
+    one_by_one = any_model.predict(TEXTS, batch_size=1)
+    assert alike(together, single)
+    assert alike(together, backwards)
+    assert alike(together, one_by_one)
+
+
+def test_padding_changes_nothing(any_model):
+    """A short text beside a long one is padded to its length."""
+    short, long = "Aspirin lowers BRCA1 .", "word " * 25
+    assert alike(any_model.predict([short, long])[:1], any_model.predict([short]))
+
+
+def test_scores_do_not_depend_on_the_batch_at_any_threshold(any_model):
+    assert alike(
+        any_model.predict(TEXTS, threshold=0.02, overlap="any", batch_size=5),
+        any_model.predict(TEXTS, threshold=0.02, overlap="any", batch_size=64),
+    )
+
+
+def test_words_by_explicit_argument(model):
+    words = ["Aspirin", "lowers", "BRCA1", "-", "levels"]
+    (one,) = model.predict(words, is_split_into_words=True)
+    (same,) = model.predict([words], is_split_into_words=True)
+    assert entities([one]) == entities([same])
+    assert one.text == "Aspirin lowers BRCA1 - levels"
+    assert one.words is not None
+    edges = {edge for word in one.words for edge in word}
+    assert all(span.start in edges and span.end in edges for e in one.entities for span in e.spans)
+    assert len(model.predict([words, ["more", " "]], is_split_into_words=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "split", "kind", "message"),
+    [
+        (["a", "b"], None, None, None),
+        ([["a", "b"]], False, ValueError, "text 0 is a list; pass is_split_into_words=True"),
+        ([["a"], "b"], True, ValueError, "text 1 is a string, but is_split_into_words=True expects a list of words"),
+        (["a", 5], False, TypeError, "text 1 is of type int; give a str, a Document, or a list of words"),
+        ([None], False, TypeError, "text 0 is of type NoneType"),
+        (b"bytes", False, TypeError, "put the one text into a list"),
+        ([["a", 3]], True, ValueError, "text 0 has the word 3"),
+        ([["a", ""]], True, ValueError, "text 0 has the word ''; every word is a string that is not empty"),
+    ],
+)
+def test_the_wrong_type_is_said(model, texts, split, kind, message):
+    if kind is None:
+        assert len(model.predict(texts)) == 2
+        return
+    with pytest.raises(kind, match=message):
+        model.predict(texts, is_split_into_words=split)
+
+
+def test_gold_has_no_part_in_prediction(any_model):
+    gold = dev_documents(6)
+    bare = [replace(document, entities=()) for document in gold]
+    wide = [replace(document, entities=(Entity.at("X", 0, len(document.text)),)) for document in gold]
+    assert entities(any_model.predict(gold)) == entities(any_model.predict(bare)) == entities(any_model.predict(wide))
+
+
+def test_documents_keep_what_they_are():
+    document = Document("7", "Aspirin here", (), "main", (Span(0, 7), Span(8, 12)), None, "article", {"year": 1999})
+    (found,) = untrained().predict(document)
+    assert replace(found, entities=()) == document
+    assert found.meta == {"year": 1999}
+
+
+def test_thresholds(model):
+    everything = model.predict(TEXTS, threshold=0.0, overlap="any")
+    some = model.predict(TEXTS, threshold=0.4, overlap="any")
+    scores = [e.score for d in everything for e in d.entities]
+    assert 0 < sum(len(d.entities) for d in some) < len(scores)
+    assert all(e.score >= 0.4 for d in some for e in d.entities)
+    assert [e for d in some for e in d.entities] == [e for d in everything for e in d.entities if e.score >= 0.4]
+    drugs = model.predict(TEXTS, threshold={"Drug": 0.0, "Gene": 1.0}, overlap="any")
+    assert {e.label for d in drugs for e in d.entities} == {"Drug"}
+    kept = untrained(thresholds=0.4)
+    assert entities(kept.predict(TEXTS, overlap="any")) == entities(some)
+
+
+def test_overlap_can_be_asked_for(model):
+    text = TEXTS[0]
+    found = {how: model.predict(text, threshold=0.2, overlap=how)[0].entities for how in ("flat", "nested", "any")}
+    assert len(found["flat"]) < len(found["nested"]) <= len(found["any"])
+    pairs = [(a, b) for a in found["flat"] for b in found["flat"] if a is not b]
+    assert pairs
+    assert not any(a.hull.overlaps(b.hull) for a, b in pairs)
+    assert not any(a.hull.crosses(b.hull) for a in found["nested"] for b in found["nested"])
+
+
+def test_what_cannot_be_meant_is_said_at_once(model):
+    with pytest.raises(ValueError, match="overlap is 'nestd'; use flat, nested, any"):
+        model.predict_stream([], overlap="nestd")
+    with pytest.raises(ValueError, match="threshold for 'Durg': no such label; the model has Drug, Gene"):
+        model.predict_stream([], threshold={"Durg": 0.5})
+    with pytest.raises(ValueError, match="batch_size is 0; give at least 1"):
+        model.predict_stream([], batch_size=0)
+    with pytest.raises(TypeError, match="put the one text into a list"):
+        model.predict_stream("a text")
+    with pytest.raises(ValueError, match="no device 'gpu'; use cpu, cuda or cuda:N"):
+        Recognizer(model.recipe, model.labels, model.learner, device="gpu")
+
+
+@pytest.mark.parametrize("text", ["Aspirin lowers BRCA1.", ""])
+def test_a_stream_is_lazy(model, text):
+    read = count()
+    stream = model.predict_stream(f"{text} " if next(read) % 2 else text for _ in count())
+    found = list(islice(stream, 5))
+    assert [document.id for document in found] == ["0", "1", "2", "3", "4"]
+    assert next(read) <= POOL_SENTENCES + 2
+    list(islice(stream, 2000))
+    assert next(read) <= 2005 + POOL_SENTENCES + 2
+
+
+def test_empty_texts_behind_a_waiting_one_do_not_pile_up(model):
+    read = count()
+
+    def texts():
+        yield "Aspirin lowers BRCA1."
+        while True:
+            next(read)
+            yield ""
+
+    assert next(model.predict_stream(texts())).entities is not None
+    assert next(read) <= POOL_SENTENCES
+
+
+def test_a_stream_gives_what_a_list_gives(model, monkeypatch):
+    texts = [document.text for document in train_documents(8)]
+    expected = entities(model.predict(texts))
+    monkeypatch.setattr("wingspan.recognizer.POOL_SENTENCES", 3)
+    assert alike(model.predict(texts), list(model.predict_stream(iter(texts))))
+    assert [[e[:2] for e in d] for d in entities(model.predict(texts))] == [[e[:2] for e in d] for d in expected]
+
+
+def test_threads_share_one_model(any_model):
+    expected = entities(any_model.predict(TEXTS))
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: entities(any_model.predict(TEXTS)), range(8)))
+    assert all(each == expected for each in found)
+
+
+def test_a_recognizer_never_drops_out():
+    model = untrained()
+    learner = model.learner.train()
+    again = Recognizer(model.recipe, model.labels, learner, device="cpu")
+    assert entities(again.predict(TEXTS)) == entities(again.predict(TEXTS))
+
+
+MODEL = untrained(segments=Segmenting(max_length=9, overlap=2))
+
+
+@settings(max_examples=150)
+@given(st.lists(st.text(max_size=80), max_size=4))
+def test_any_text_keeps_its_surfaces(texts):
+    for document, text in zip(MODEL.predict(texts, threshold=0.2), texts, strict=True):
+        assert document.text == text
+        for found in document.to_dict()["entities"]:
+            assert found["text"] == text[found["start"] : found["end"]]
+            assert found["text"] == found["text"].strip(" \n\t\r\u00a0\u2003") != ""
+            assert found["fragments"] == [[found["start"], found["end"]]]
+            assert 0.2 <= found["score"] <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffAspirin 💊 for Zoë́ 👩‍👩‍👧",
+        "الأسبرين يعالج الصداع",
+        "zero\u200bwidth\u200djoiner and soft\u00adhyphen",
+        "half a pair \ud83d here",
+        "a\r\nb\rc\u2028d\x85e\x00f",
+        "阿司匹林治疗头痛。",
+    ],
+)
+def test_odd_characters_stay_where_they_are(any_model, text):
+    (document,) = any_model.predict(text, threshold=0.0)
+    assert document.text == text
+    assert document.entities
+    assert all(0 <= span.start < span.end <= len(text) for e in document.entities for span in e.spans)
+
+
+def test_a_word_of_300_000_characters(any_model):
+    text = "Aspirin " + "x" * 300_000 + " here"
+    (document,) = any_model.predict(text, threshold=0.0, overlap="any")
+    assert {document.text_of(entity) for entity in document.entities} & {"Aspirin", "here", "x" * 300_000}
