@@ -3,9 +3,8 @@ import math
 import pytest
 import torch
 
-from tiny import DRUG, GENE, gold_of, of_length, sentence, sizes, vectors, word_inputs
+from tiny import DRUG, GENE, gold_of, grid_of, of_length, sentence, sizes, vectors, word_inputs
 from wingspan.batch import entities_found
-from wingspan.candidates import Grid
 from wingspan.labels import LabelSet
 from wingspan.model import States
 from wingspan.objectives.classification import Classification
@@ -15,7 +14,7 @@ NOTHING = 0
 
 def states_of(sentences, width: int = 3, seed: int = 0, classes: int = 3) -> States:
     inputs = word_inputs(sentences)
-    cells = Grid(width)(inputs)
+    cells = grid_of(inputs, width)
     scores = 2 * torch.randn(*cells.start.shape, classes, generator=torch.Generator().manual_seed(seed))
     return States(inputs, vectors(inputs), cells, scores=scores)
 

@@ -134,4 +134,4 @@ def test_a_recipe_that_cannot_read_is_said():
 
 def test_a_part_of_the_wrong_family_is_said():
     with pytest.raises(ValueError, match="a CandidatePolicy is needed here, not a list"):
-        assemble(replace(small_spans(), candidates=lambda width: [width]), LABELS)
+        assemble(replace(small_spans(), candidates=lambda encoder, width: [width]), LABELS)

@@ -1,16 +1,14 @@
 from itertools import combinations
-from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
-from tiny import of_length, vectors, word_inputs
-from wingspan.candidates import Candidates, Grid
+from tiny import ENCODER, grid_of, of_length, vectors, word_inputs
+from wingspan.candidates import Candidates
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.pooled import VIEWS, PooledSpans
 
-ENCODER = SimpleNamespace(size=5, blocks=None)
 SELECTIONS = [views for count in range(1, 5) for views in combinations(VIEWS, count)]
 PARTS = {
     "boundary": dict(views=("first", "last"), width_size=3),
@@ -37,7 +35,7 @@ def close(one: torch.Tensor, other: torch.Tensor) -> None:
 @pytest.fixture
 def batch():
     inputs = word_inputs([of_length(6), of_length(3), of_length(1)])
-    return vectors(inputs), Grid(4)(inputs)
+    return vectors(inputs), grid_of(inputs, 4)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -69,7 +67,7 @@ def test_padding_and_other_sentences_change_nothing(part, batch):
         own = words._replace(
             top=words.top[row : row + 1, :length], sentence=words.sentence[row : row + 1], mask=inputs.unit_mask
         )
-        alone_cells = Grid(4)(inputs)
+        alone_cells = grid_of(inputs, 4)
         alone = spans(own, alone_cells).view(1, length, alone_cells.width, -1)
         real = alone_cells.mask.view(1, length, alone_cells.width)
         close(together[row : row + 1, :length, : alone_cells.width][real], alone[real])

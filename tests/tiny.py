@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 
 from wingspan.batch import Gold, Inputs, gold_spans, word_units
+from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
@@ -16,6 +18,7 @@ from wingspan.text import Entity, Sentence, Span
 
 LABELS = LabelSet({"main": ("Drug", "Gene")})  # classes: 0 nothing, 1 Drug, 2 Gene
 DRUG, GENE = 1, 2
+ENCODER = SimpleNamespace(size=5, blocks=None)  # all that parts may ask of an encoder when they are made
 
 
 def sentence(words: str, *entities: tuple[str, int, int], core: tuple[int, int] | None = None, **others) -> Sentence:
@@ -61,6 +64,11 @@ def vectors(inputs: Inputs, size: int = 5, seed: int = 0) -> Words:
     top = torch.from_numpy(draws[:, :length, :size].copy())
     sentences = torch.from_numpy(draws[:, 0, 1:].copy())
     return Words(top, (), sentences, inputs.unit_mask)
+
+
+def grid_of(inputs: Inputs, width: int) -> Candidates:
+    """All spans of up to so many units."""
+    return Grid(ENCODER, width)(inputs, vectors(inputs))
 
 
 def sizes(overlap: str = "flat", word: int = 5, labels: LabelSet = LABELS) -> Sizes:

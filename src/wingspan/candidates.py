@@ -1,17 +1,19 @@
-"""Which spans are represented and scored: the whole grid, or gold spans with sampled negatives.
+"""Which spans are represented and scored: the whole grid, gold with sampled negatives, or the best of any width.
 
 Everything after the encoder sees `Candidates`: lists of (start, end), or the dense grid in the same shape.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from wingspan.batch import Gold, Inputs
+from wingspan.encoders import Encoder, Words
 
 
 class Candidates(NamedTuple):
@@ -21,24 +23,31 @@ class Candidates(NamedTuple):
     end: Tensor  # (B, M) half-open
     mask: Tensor  # (B, M) true for spans that count
     width: int | None
+    proposals: Tensor | None = None  # (B, L, L) scores of first and last unit; minus infinity where no span can be
 
 
 class CandidatePolicy(nn.Module, ABC):
-    """Chooses candidates. `gold` is given in training only."""
+    """Chooses candidates. Constructed as `part(encoder, max_width, *, settings...)`; `gold` is given in training only.
+
+    `gives_lists`: not every span representation can take lists. `unlimited`: spans of any width can be chosen.
+    """
+
+    gives_lists: ClassVar[bool] = False
+    unlimited: ClassVar[bool] = False
 
     @abstractmethod
-    def forward(self, inputs: Inputs, gold: Gold | None) -> Candidates:
+    def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """The candidates of a batch."""
 
 
 class Grid(CandidatePolicy):
     """All spans of up to `max_width` units that start in the core, end in the reach and lie on word borders."""
 
-    def __init__(self, max_width: int) -> None:
+    def __init__(self, encoder: Encoder, max_width: int) -> None:
         super().__init__()
         self.max_width = max_width
 
-    def forward(self, inputs: Inputs, gold: Gold | None = None) -> Candidates:
+    def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """The dense grid; M = L * W."""
         batch, length = inputs.unit_mask.shape
         width = min(self.max_width, length)
@@ -47,7 +56,7 @@ class Grid(CandidatePolicy):
         last = (end - 1).clamp(max=length - 1)
         mask = (inputs.starts[:, :, None] & inputs.ends[:, last]).flatten(1)  # (B, L * W)
         start, end = start.flatten(), end.flatten()
-        mask = mask & (start >= inputs.core[:, :1]) & (start < inputs.core[:, 1:]) & (end <= inputs.reach[:, 1:])
+        mask = mask & counts(start.expand(batch, -1), end.expand(batch, -1), inputs)
         return Candidates(start.expand(batch, -1), end.expand(batch, -1), mask, width)
 
 
@@ -57,14 +66,16 @@ class Sampled(CandidatePolicy):
     See: paper 002, section 3.3, and SpERT's sampler: at most 100 negatives per sentence, without replacement.
     """
 
-    def __init__(self, max_width: int, *, negatives: int = 100) -> None:
+    gives_lists = True
+
+    def __init__(self, encoder: Encoder, max_width: int, *, negatives: int = 100) -> None:
         super().__init__()
-        self.grid = Grid(max_width)
+        self.grid = Grid(encoder, max_width)
         self.negatives = negatives
 
-    def forward(self, inputs: Inputs, gold: Gold | None) -> Candidates:
+    def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """Gold first, then the sample."""
-        cells: Candidates = self.grid(inputs)
+        cells: Candidates = self.grid(inputs, words)
         if gold is None:
             return cells
         assert cells.width is not None
@@ -72,14 +83,120 @@ class Sampled(CandidatePolicy):
         free = cells.mask & ~hits
         draw = torch.rand(free.shape, device=free.device).masked_fill(~free, -1.0)
         chance, at = draw.topk(min(self.negatives, draw.shape[1]), dim=1)  # (B, n)
-        counts = (gold.start >= inputs.core[:, :1]) & (gold.start < inputs.core[:, 1:])
-        counts = counts & (gold.end <= inputs.reach[:, 1:]) & ~repeated(gold)
         return Candidates(
             torch.cat([gold.start, cells.start.gather(1, at)], 1),
             torch.cat([gold.end, cells.end.gather(1, at)], 1),
-            torch.cat([gold.mask & counts, chance >= 0], 1),
+            torch.cat([gold.mask & counts(gold.start, gold.end, inputs) & ~repeated(gold), chance >= 0], 1),
             None,
         )
+
+
+class Proposed(CandidatePolicy):
+    """The best spans of any width, `budget` of them for each word of a sentence, by a cheap score of start and end.
+
+    score(i, j) = left(i) · right(j) + left bias(i) + right bias(j) + a bias for the width, for all pairs at once. In
+    training the gold spans are added; `objectives.proposing` trains the scores. `threshold` (a chance) leaves out
+    unlikely spans in prediction, so that easy sentences cost less than their budget. `max_width` is no limit here.
+    """
+
+    gives_lists = True
+    unlimited = True
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        max_width: int,
+        *,
+        budget: float = 1.0,
+        threshold: float | None = None,
+        size: int = 64,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        if not budget > 0:
+            raise ValueError(f"candidates.budget is {budget}; give more than 0 spans for each word")
+        if threshold is not None and not 0 <= threshold < 1:
+            raise ValueError(f"candidates.threshold is {threshold}; it is a chance, from 0 to less than 1")
+        self.budget = budget
+        self.threshold = threshold
+        self.size = size
+        self.dropout = nn.Dropout(dropout)
+        self.left = nn.Linear(encoder.size, size + 1)
+        self.right = nn.Linear(encoder.size, size + 1)
+        self.widths = nn.Embedding(BUCKETS, 1)
+        nn.init.zeros_(self.widths.weight)
+
+    def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
+        """The best spans, best first; gold that is not among them after them."""
+        scores = self.score(inputs, words)
+        best = choose(scores.detach(), inputs, self.budget)
+        if gold is None:
+            return self._likely(best, scores)._replace(proposals=scores)
+        known = same_spans(best, gold) & best.mask[:, :, None]  # (B, K, E)
+        new = gold.mask & counts(gold.start, gold.end, inputs) & ~repeated(gold) & ~known.any(1)
+        pairs = zip(best[:3], (gold.start, gold.end, new), strict=True)
+        start, end, mask = (torch.cat(pair, 1) for pair in pairs)
+        return Candidates(start, end, mask, None, scores)
+
+    def score(self, inputs: Inputs, words: Words) -> Tensor:
+        """Raw scores of all spans, in float32: half precision has too few digits to rank them.  (B, L, L)"""
+        top = self.dropout(words.top)
+        with torch.autocast(top.device.type, enabled=False):
+            left, right = self.left(top.float()), self.right(top.float())  # (B, L, size + 1)
+            scores = left[..., :-1] @ right[..., :-1].transpose(1, 2) / math.sqrt(self.size)
+            at = torch.arange(top.shape[1], device=top.device)
+            width = self.widths(bucket(at - at[:, None] + 1)).squeeze(-1)  # (L, L)
+            scores = scores + left[..., -1:] + right[..., -1].unsqueeze(1) + width
+        real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
+        return real
+
+    def _likely(self, best: Candidates, scores: Tensor) -> Candidates:
+        """Without the spans below the threshold."""
+        if self.threshold is None:
+            return best
+        at = best.start * scores.shape[1] + best.end - 1
+        mask = best.mask & (scores.flatten(1).gather(1, at).sigmoid() >= self.threshold)
+        longest = max(int(mask.sum(1).max()), 1)  # waits for the device: prediction only
+        start, end, mask = (part[:, :longest] for part in (best.start, best.end, mask))
+        return Candidates(start, end, mask, None)
+
+
+BUCKETS = 24  # half octaves: widths up to 4,096 units are told apart
+
+
+def bucket(width: Tensor) -> Tensor:
+    """Widths on a logarithmic scale, two steps for each doubling; 0 for width 1."""
+    return (2 * width.clamp(min=1).float().log2() + 1e-4).long().clamp(max=BUCKETS - 1)
+
+
+def possible(inputs: Inputs) -> Tensor:
+    """Which pairs of first and last unit are spans that count.  (B, L, L)"""
+    length = inputs.unit_mask.shape[1]
+    at = torch.arange(length, device=inputs.unit_mask.device)
+    start, end = at[:, None].expand(length, length), at.expand(length, length) + 1
+    inside = counts(start.flatten()[None], end.flatten()[None], inputs).view(-1, length, length)
+    spans: Tensor = inside & (start < end) & inputs.starts[:, :, None] & inputs.ends[:, None]
+    return spans
+
+
+def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
+    """The best spans, `budget` for each word of the core and at least one; ties go to no one in particular."""
+    length = scores.shape[1]
+    most = min(
+        max(math.ceil(budget * length - 1e-4), 1), length * length
+    )  # for all rows, so that no count leaves the device
+    best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
+    unit = torch.arange(length, device=scores.device)
+    words = (inputs.starts & (unit >= inputs.core[:, :1]) & (unit < inputs.core[:, 1:])).sum(1, keepdim=True)
+    quota = (words * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
+    mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)
+    return Candidates(at // length, at % length + 1, mask, None)
+
+
+def counts(start: Tensor, end: Tensor, inputs: Inputs) -> Tensor:
+    """Which spans start in the core and end in the reach: others belong to another window.  (B, M)"""
+    inside: Tensor = (start >= inputs.core[:, :1]) & (start < inputs.core[:, 1:]) & (end <= inputs.reach[:, 1:])
+    return inside
 
 
 def repeated(gold: Gold) -> Tensor:

@@ -50,7 +50,7 @@ class SpanModel(nn.Module):
         words: Words = self.encoder(inputs)
         if self.scorer is None:
             return States(inputs, words)
-        candidates: Candidates = self.scorer.candidates(inputs, gold)
+        candidates: Candidates = self.scorer.candidates(inputs, words, gold)
         head = self.scorer.head
         if not (vectors or (self.training and head.wants_vectors)):
             scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))

@@ -142,7 +142,7 @@ def assemble(recipe: Recipe, labels: LabelSet, encoder: Encoder | None = None) -
     if recipe.spans is not None and recipe.head is not None:
         spans = expect(recipe.spans(encoder, recipe.max_width), SpanRepresentation)
         head = expect(recipe.head(spans.size, labels.num_classes), Head)
-        candidates = expect(recipe.candidates(recipe.max_width), CandidatePolicy)
+        candidates = expect(recipe.candidates(encoder, recipe.max_width), CandidatePolicy)
         scorer, span_size, feature_size = Scorer(candidates, spans, head), spans.size, head.size
     sizes = Sizes(labels, recipe.max_width, recipe.overlap, encoder.size, span_size, feature_size)
     objectives = {name: expect(term.objective(sizes), Objective) for name, term in recipe.terms.items()}
