@@ -48,7 +48,12 @@ def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> No
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "recipe.json", {"format": FORMAT, "recipe": to_record(recipe)})
     write_json(folder / "labels.json", labels.to_dict())
-    learner.model.encoder.save_files(folder)
+    try:
+        learner.model.encoder.save_files(folder)
+    except Exception as error:
+        if type(error) is not Exception:  # the tokenizers library says a full disk with the bare class
+            raise
+        raise OSError(f"{folder}: the encoder's files could not be written ({said(error)})") from error
     write_weights(folder / "model.safetensors", predictor(learner))
 
 

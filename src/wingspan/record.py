@@ -9,7 +9,7 @@ import difflib
 import inspect
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -64,7 +64,10 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
         return value
     settings = {name: from_record(part, parts) for name, part in value.items() if name not in RESERVED}
     if value.get("record") == "pairs":
-        return dict(settings.get("pairs", ()))
+        pairs = settings.get("pairs", ())
+        if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+            raise ValueError("recipe.json: a map is damaged; copy or train the model again")
+        return dict(pairs)
     if "record" in value:
         plain = PLAIN.get(str(value["record"]))
         if plain is None:
@@ -78,6 +81,7 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
             made_by: Any = part.func if isinstance(part, partial) else object
             if part is not None and not issubclass(made_by, family):
                 raise ValueError(f"recipe.json: the {slot} must be a part of the family {family.__name__}")
+        check_kinds(plain.__name__, settings, get_type_hints(plain))
         try:
             return plain(**settings)
         except TypeError as error:
@@ -87,8 +91,31 @@ def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
         unknown = sorted(set(settings) - set(inspect.signature(found).parameters))
         if unknown:
             raise ValueError(f"recipe.json: {value['part']} has no setting {unknown[0]!r}; it needs a newer wingspan")
+        signature = inspect.signature(found, eval_str=True).parameters
+        check_kinds(found.__name__, settings, {name: signature[name].annotation for name in settings})
         return partial(found, **settings)
     return settings
+
+
+def check_kinds(owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """A setting of another kind than its annotation says comes from a damaged file."""
+    for name, value in settings.items():
+        if not any(belongs(value, kind) for kind in kinds(hints[name])):
+            raise ValueError(f"recipe.json: {name} of {owner} is damaged ({value!r})")
+
+
+def belongs(value: Any, kind: Any) -> bool:
+    """Whether a value of a recipe is of a kind: `fits`, and what the shell cannot write."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin is Callable:
+        return isinstance(value, partial)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(belongs(part, inner[1]) for part in value.values())
+    if origin is tuple:
+        return isinstance(value, tuple) and all(belongs(part, inner[0]) for part in value)
+    return isinstance(value, kind) if is_dataclass(kind) and isinstance(kind, type) else fits(value, kind)
 
 
 def part_named(path: str, parts: Sequence[str] = ()) -> type:
