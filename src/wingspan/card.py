@@ -46,8 +46,7 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
         f"System: {recipe.paper}",
         "",
         f"Entity types: {', '.join(types) if types else 'none'}.",
-        f"Spans of up to {recipe.max_width} words; {recipe.overlap} decoding; "
-        f"entities are read from {recipe.read_with}.",
+        f"{recipe.scope.capitalize()}; {recipe.overlap} decoding; entities are read from {recipe.read_with}.",
         "Documents of any length are read in overlapping windows; nothing is cut off.",
         "",
         "```python",

@@ -5,6 +5,7 @@ Parts are `functools.partial` objects over real constructors, so that mypy check
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from torch import nn
 
-from wingspan.candidates import CandidatePolicy, Grid
+from wingspan.candidates import CandidatePolicy, Grid, Proposed
 from wingspan.corpora.segment import Segmenting
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
@@ -22,6 +23,7 @@ from wingspan.labels import LabelSet
 from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes, Thresholds
 from wingspan.objectives.classification import Classification
+from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.pooled import PooledSpans
@@ -114,6 +116,22 @@ class Recipe:
         if (self.spans is None) != (self.head is None):
             raise ValueError(f"recipe {self.name!r} needs both spans and head, or neither")
 
+    @property
+    def ceiling(self) -> int | None:
+        """The widest span that can be found once the recipe is resolved; None where width is no limit."""
+        unlimited = self.read_with == "tags" or getattr(made_by(self.candidates), "unlimited", False)
+        return None if unlimited or self.max_width == "auto" else self.max_width
+
+    @property
+    def scope(self) -> str:
+        """Which spans are looked at, in words."""
+        if made_by(self.candidates) is not Proposed:
+            return f"spans up to {self.max_width} words"
+        settings = inspect.signature(self.candidates).parameters
+        budget, threshold = settings["budget"].default, settings["threshold"].default
+        least = f" with a chance of {threshold:g} or more" if threshold is not None else ""
+        return f"spans of any width, the best {budget:g} per word{least}"
+
 
 class Learner(nn.Module):
     """Model and objectives together: the one module that training wraps, so that every parameter is seen."""
@@ -143,9 +161,14 @@ def assemble(recipe: Recipe, labels: LabelSet, encoder: Encoder | None = None) -
         spans = expect(recipe.spans(encoder, recipe.max_width), SpanRepresentation)
         head = expect(recipe.head(spans.size, labels.num_classes), Head)
         candidates = expect(recipe.candidates(encoder, recipe.max_width), CandidatePolicy)
+        if candidates.gives_lists and not spans.takes_lists:
+            raise ValueError(needs_grid(recipe.name, type(spans), type(candidates)))
         scorer, span_size, feature_size = Scorer(candidates, spans, head), spans.size, head.size
     sizes = Sizes(labels, recipe.max_width, recipe.overlap, encoder.size, span_size, feature_size)
     objectives = {name: expect(term.objective(sizes), Objective) for name, term in recipe.terms.items()}
+    trained = any(isinstance(objective, Proposing) for objective in objectives.values())
+    if trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
+        raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
     weights = {name: term.weight for name, term in recipe.terms.items()}
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 
@@ -155,6 +178,31 @@ def expect(part: Any, family: type[T]) -> T:
     if not isinstance(part, family):
         raise ValueError(f"a {family.__name__} is needed here, not a {type(part).__name__}")
     return part
+
+
+def made_by(part: Part | None) -> Any:
+    """The class a part is made by."""
+    return part.func if isinstance(part, partial) else part
+
+
+def needs_grid(name: str, spans: Any, candidates: Any) -> str:
+    """What is said where a span representation gets a list that it cannot take."""
+    return (
+        f"recipe {name!r}: {spans.__name__} needs the whole grid, which {candidates.__name__} does not give; "
+        "use other spans, or candidates Grid"
+    )
+
+
+def with_proposals(
+    recipe: Recipe, budget: float = 1.0, weight: float = 1.0, *, threshold: float | None = None
+) -> Recipe:
+    """A span recipe that looks at the best spans of any width instead of its grid; their scores are one more term."""
+    if recipe.spans is None:
+        raise ValueError(f"recipe {recipe.name!r} has no spans to propose; start from a span recipe")
+    if not getattr(made_by(recipe.spans), "takes_lists", True):
+        raise ValueError(needs_grid(recipe.name, made_by(recipe.spans), Proposed))
+    terms = {**recipe.terms, "proposals": Term(partial(Proposing), weight)}
+    return replace(recipe, terms=terms, candidates=partial(Proposed, budget=budget, threshold=threshold))
 
 
 def bundle(

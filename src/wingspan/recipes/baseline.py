@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
-from wingspan.recipe import Recipe, Term, TrainSettings
+from wingspan.recipe import Recipe, Term, TrainSettings, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 
@@ -28,12 +29,15 @@ def recipe() -> Recipe:
 
 def pretrained() -> Recipe:
     """The same spans and head on a pretrained encoder."""
-    from dataclasses import replace
-
     train = TrainSettings(
         epochs=12, batch_size=16, learning_rate=1e-4, factors={"model.scorer": 10.0, "model.encoder.shapes": 10.0}
     )
     return replace(recipe(), encoder=partial(PretrainedEncoder, name="minilm"), train=train)
 
 
-variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretrained}
+def proposals() -> Recipe:
+    """The best spans of any width instead of the grid."""
+    return replace(with_proposals(recipe()), name="baseline/proposals")
+
+
+variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretrained, "proposals": proposals}

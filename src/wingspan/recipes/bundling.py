@@ -18,7 +18,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.tagging import Tagging
-from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle
+from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Ji et al., 2022: A Bundling Learning approach for NER (SeqNER + SpanNER), arXiv 2207.03300"
@@ -68,6 +68,11 @@ def bl_seq(vectors: Part = HYBRID, crf: bool = False, alpha: float = 0.1) -> Rec
     return replace(bl_span(vectors, crf, alpha), name="bundling/bl-seq", read_with="tags")
 
 
+def span_proposals(vectors: Part = HYBRID) -> Recipe:
+    """SpanNER that looks at the best spans of any width."""
+    return replace(with_proposals(span(vectors)), name="bundling/span-proposals")
+
+
 # systems.md 4.C: widest span, batch size, encoder of each corpus
 BERT_LARGE, BIO_BERT, SCI_BERT = "bert-large-cased", "dmis-lab/biobert-v1.1", "allenai/scibert_scivocab_cased"
 PAPER: dict[str, tuple[int, int, str]] = {
@@ -110,6 +115,7 @@ variants: dict[str, Callable[[], Recipe]] = {
     "span": span,
     "span-boundary": partial(span, BOUNDARY),
     "span-pooling": partial(span, POOLING),
+    "span-proposals": span_proposals,
     "bl-seq": bl_seq,
     "bl-seq-crf": partial(bl_seq, crf=True),
     "bl-span": bl_span,

@@ -182,7 +182,7 @@ def announce(fitted: Fitted, console: Console) -> None:
     for line in fitted.coverage.lines():
         console.print(line, highlight=False, markup=False)
     console.print(
-        f"{len(fitted.sentences):,} training sentences, {types} entity types; spans up to {recipe.max_width} words, "
+        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, "
         f"{recipe.overlap} decoding, entities read from {recipe.read_with}.",
         highlight=False,
     )

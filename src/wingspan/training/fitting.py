@@ -85,7 +85,7 @@ def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document])
     return measure_coverage(
         documents,
         recipe.segments,
-        max_width=None if tags or not isinstance(recipe.max_width, int) else recipe.max_width,
+        max_width=recipe.ceiling,
         measure=encoder.tokenize.measure,
         overlap=recipe.overlap,
         one_label_per_span=one_label(recipe),
