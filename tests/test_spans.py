@@ -1,12 +1,19 @@
+from functools import partial
 from itertools import combinations
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
+from transformers import BertConfig, BertModel
 
 from tiny import ENCODER, grid_of, of_length, vectors, word_inputs
 from wingspan.candidates import Candidates
 from wingspan.spans import SpanRepresentation
+from wingspan.spans.attentive import AttentiveSpans
+from wingspan.spans.biaffine import BiaffineSpans
+from wingspan.spans.contextual import ContextualSpans
+from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import VIEWS, PooledSpans
 
 SELECTIONS = [views for count in range(1, 5) for views in combinations(VIEWS, count)]
@@ -16,12 +23,36 @@ PARTS = {
     "hybrid": dict(views=("first", "last", "max"), sentence=True, width_size=3),
     "first-mean-last": dict(views=("first", "mean", "last")),
     "sentence": dict(views=("mean",), sentence=True),
+    "multiplicative": partial(AttentiveSpans, scoring="multiplicative", width_size=3),
+    "additive": partial(AttentiveSpans, scoring="additive"),
+    "biaffine": partial(BiaffineSpans, hidden=12, width_size=2),
+    "deep": partial(DeepSpans, width_size=3),
+    "deep-2": partial(DeepSpans, depth=2, aggregation="mean", size_embedding=True),
+    "deep-attentive": partial(DeepSpans, depth=1, aggregation="additive", build_single=True),
+    "contextual": partial(ContextualSpans, around=partial(PooledSpans, views=("max",)), hidden_size=6, width_size=3),
+    "contextual-deep": partial(ContextualSpans, around=partial(DeepSpans, depth=1), hidden_size=4, share_weights=True),
 }
+LISTS = [part for part in PARTS if not part.startswith("contextual")]
+PROJECTING = ["multiplicative", "additive", "biaffine"]
 
 
-def make(settings: dict, max_width: int = 4) -> PooledSpans:
+def with_blocks() -> SimpleNamespace:
+    """What a part may ask of an encoder with Transformer blocks."""
+    torch.manual_seed(1)
+    config = BertConfig(vocab_size=4, hidden_size=5, num_hidden_layers=3, num_attention_heads=1, intermediate_size=7)
+    model = BertModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return SimpleNamespace(size=5, blocks=model.encoder.layer, keep_layers=False)
+
+
+def make(part, max_width: int = 4) -> SpanRepresentation:
+    encoder = with_blocks()
     torch.manual_seed(0)
-    return PooledSpans(ENCODER, max_width, **settings).eval()
+    if isinstance(part, dict):
+        return PooledSpans(ENCODER, max_width, **part).eval()
+    return part(encoder, max_width).eval()
 
 
 def as_list(cells: Candidates) -> Candidates:
@@ -35,7 +66,9 @@ def close(one: torch.Tensor, other: torch.Tensor) -> None:
 @pytest.fixture
 def batch():
     inputs = word_inputs([of_length(6), of_length(3), of_length(1)])
-    return vectors(inputs), grid_of(inputs, 4)
+    words = vectors(inputs)
+    layers = (*(vectors(inputs, seed=seed).top for seed in (1, 2, 3)), words.top)
+    return words._replace(layers=layers), grid_of(inputs, 4)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -65,7 +98,10 @@ def test_padding_and_other_sentences_change_nothing(part, batch):
     for row, length in enumerate([6, 3, 1]):
         inputs = word_inputs([of_length(length)])
         own = words._replace(
-            top=words.top[row : row + 1, :length], sentence=words.sentence[row : row + 1], mask=inputs.unit_mask
+            top=words.top[row : row + 1, :length],
+            layers=tuple(layer[row : row + 1, :length] for layer in words.layers),
+            sentence=words.sentence[row : row + 1],
+            mask=inputs.unit_mask,
         )
         alone_cells = grid_of(inputs, 4)
         alone = spans(own, alone_cells).view(1, length, alone_cells.width, -1)
@@ -73,7 +109,7 @@ def test_padding_and_other_sentences_change_nothing(part, batch):
         close(together[row : row + 1, :length, : alone_cells.width][real], alone[real])
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", LISTS)
 def test_a_list_of_spans_gets_the_vectors_of_the_grid(part, batch):
     words, cells = batch
     spans = make(PARTS[part])
@@ -110,29 +146,58 @@ def test_projected_gradients_are_those_of_the_spans(batch):
         close(one, other)
 
 
-@pytest.mark.parametrize("part", ["boundary", "first-mean-last"])
+@pytest.mark.parametrize("part", PROJECTING)
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_other_parts_that_project_words_first(part, listed, bias, batch):
+    words, cells = batch
+    cells = as_list(cells) if listed else cells
+    spans = make(PARTS[part])
+    linear = nn.Linear(spans.size, 3, bias=bias)
+    top = words.top.clone().requires_grad_()
+    wanted = [top, *linear.parameters(), *spans.parameters()]
+    fast = spans.project(words._replace(top=top), cells, linear)[cells.mask]
+    slow = linear(spans(words._replace(top=top), cells))[cells.mask]
+    close(fast, slow)
+    pick = torch.randn(fast.shape, generator=torch.Generator().manual_seed(3))
+    for one, other in zip(
+        torch.autograd.grad((fast * pick).sum(), wanted), torch.autograd.grad((slow * pick).sum(), wanted), strict=True
+    ):
+        close(one, other)
+
+
+@pytest.mark.parametrize("part", [part for part in LISTS if part not in ("pooling", "hybrid", "sentence")])
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_span_knows_only_its_own_words(part, listed, batch):
     words, cells = batch
     cells = as_list(cells) if listed else cells
     spans = make(PARTS[part])
-    top = words.top.clone().requires_grad_()
-    out = spans(words._replace(top=top), cells)
+    layers = tuple(layer.clone().requires_grad_() for layer in words.layers)
+    weights = torch.randn(
+        spans.size, generator=torch.Generator().manual_seed(5)
+    )  # layer norms make plain sums constant
+    out = spans(words._replace(top=layers[-1], layers=layers), cells) @ weights
     for at, (start, end, real) in enumerate(zip(cells.start[0], cells.end[0], cells.mask[0], strict=True)):
         if real:
-            (felt,) = torch.autograd.grad(out[0, at].sum(), top, retain_graph=True)
+            each = torch.autograd.grad(out[0, at], layers, retain_graph=True, allow_unused=True)
+            felt = sum(part.abs() for part in each if part is not None)
             outside = [n for n in range(6) if not start <= n < end]
-            assert float(felt[0, outside].abs().sum()) == pytest.approx(0, abs=1e-6)
-            assert float(felt[1:].abs().sum()) == 0
-            assert float(felt[0, start].abs().sum()) > 0
-            assert float(felt[0, end - 1].abs().sum()) > 0
+            assert float(felt[0, outside].sum()) == pytest.approx(0, abs=1e-6)
+            assert float(felt[1:].sum()) == 0
+            assert float(felt[0, start].sum()) > 0
+            assert float(felt[0, end - 1].sum()) > 0
 
 
-def test_every_parameter_learns(batch):
+@pytest.mark.parametrize("part", [part for part in PARTS if part not in ("first-mean-last", "sentence")])
+def test_every_parameter_learns(part, batch):
     words, cells = batch
-    spans = make(PARTS["hybrid"])
-    spans(words, cells)[cells.mask].square().sum().backward()
-    assert all(bool((parameter.grad.abs().sum(-1) > 0).all()) for parameter in spans.parameters())
+    spans = make(PARTS[part])
+    weights = torch.randn(spans.size, generator=torch.Generator().manual_seed(5))
+    (spans(words, cells)[cells.mask] @ weights).square().sum().backward()
+    for name, parameter in spans.named_parameters():
+        if "key.bias" not in name:  # the same for all words: a softmax does not feel it
+            assert float(parameter.grad.abs().sum()) > 0, name
+            assert parameter.dim() < 2 or "widths" not in name or bool((parameter.grad.abs().sum(-1) > 0).all())
 
 
 def test_spans_wider_than_the_table_share_its_last_row(batch):

@@ -1,0 +1,72 @@
+"""Attention pooling: one vector for a span out of its words' vectors, weighed by learned scores of the words.
+
+Both ways of scoring give one number per word, whatever the span, so each word is scored once for all its spans.
+
+Legend: B sentences, L words, W widths, D word size, M candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from wingspan import grid
+
+Scoring = Literal["multiplicative", "additive"]
+
+
+class WordScores(nn.Module):
+    """How much a word counts in its spans: u . tanh(W h + b), or u . tanh(W [h ; v] + b) with a learned v.
+
+    See: paper 003, appendix (initial aggregation).
+    """
+
+    def __init__(self, size: int, scoring: Scoring) -> None:
+        super().__init__()
+        if scoring not in ("multiplicative", "additive"):
+            raise ValueError(f"attention scores words multiplicative or additive, not {scoring!r}")
+        additive = scoring == "additive"
+        self.inner = nn.Linear(2 * size if additive else size, size)
+        self.direction = vector(size)
+        self.other = vector(size) if additive else None
+
+    def forward(self, words: Tensor) -> Tensor:
+        """(B, L, D) -> (B, L)"""
+        if self.other is None:
+            inner = self.inner(words)
+        else:  # the part of v is the same for all words
+            own, shared = self.inner.weight.split(words.shape[-1], dim=1)
+            inner = words @ own.T + (shared @ self.other + self.inner.bias)
+        scores: Tensor = torch.tanh(inner) @ self.direction
+        return scores
+
+
+def vector(size: int) -> nn.Parameter:
+    """A learned vector with entries of variance 1 / size."""
+    bound = math.sqrt(3 / size)
+    return nn.Parameter(torch.empty(size).uniform_(-bound, bound))
+
+
+def inside(start: Tensor, end: Tensor, length: int) -> Tensor:
+    """Which words each span holds; at least one, so that no softmax is over nothing.  (B, M) -> (B, M, L)"""
+    at = torch.arange(length, device=start.device)
+    first = start.clamp(0, max(length - 1, 0))
+    past = torch.maximum(end, first + 1)
+    return (at >= first.unsqueeze(-1)) & (at < past.unsqueeze(-1))
+
+
+def attend_listed(words: Tensor, scores: Tensor, held: Tensor) -> Tensor:
+    """Weighed means over listed spans; `held` says which words each span holds.  (B, M, L) -> (B, M, D)"""
+    weights = scores.float().unsqueeze(1).masked_fill(~held, -torch.inf).softmax(-1)
+    return weights.to(words.dtype) @ words
+
+
+def attend_windows(words: Tensor, scores: Tensor, width: int) -> Tensor:
+    """Weighed means over all spans of the grid.  (B, L, D), (B, L) -> (B, L, W, D)"""
+    narrower = torch.ones(width, width, dtype=torch.bool, device=words.device).tril()
+    ahead = grid.windows(scores.float().unsqueeze(-1), width).transpose(2, 3)  # (B, L, 1, W)
+    weights = ahead.masked_fill(~narrower, -torch.inf).softmax(-1)  # (B, L, W, W)
+    return weights.to(words.dtype) @ grid.windows(words, width)

@@ -1,0 +1,60 @@
+"""Spans as weighed means of their words, the weights learned: multiplicative or additive attention.
+
+See: paper 003, Table 3 (shallow aggregation).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from wingspan.candidates import Candidates
+from wingspan.encoders import Encoder, Words
+from wingspan.pooling import Scoring, WordScores, attend_listed, attend_windows, inside
+from wingspan.spans import SpanRepresentation
+
+
+class AttentiveSpans(SpanRepresentation):
+    """A softmax over the words of each span, then a width embedding."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        max_width: int,
+        *,
+        scoring: Scoring = "multiplicative",
+        width_size: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.scores = WordScores(encoder.size, scoring)
+        self.widths = nn.Embedding(max_width, width_size) if width_size else None
+        self.dropout = nn.Dropout(dropout)
+        self.size = encoder.size + width_size
+
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, M, size)"""
+        top = self.dropout(words.top)
+        spans = weighed(top, self.scores(top), candidates)
+        return spans if self.widths is None else torch.cat([spans, self._widths(candidates).to(spans.dtype)], -1)
+
+    def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
+        """A weighed mean commutes with a linear layer, so words are projected first."""
+        top = self.dropout(words.top)
+        size = top.shape[-1]
+        out = weighed(top @ linear.weight[:, :size].T, self.scores(top), candidates)
+        if self.widths is not None:
+            out = out + self._widths(candidates) @ linear.weight[:, size:].T
+        return out if linear.bias is None else out + linear.bias
+
+    def _widths(self, candidates: Candidates) -> Tensor:
+        assert self.widths is not None
+        rows: Tensor = self.widths((candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1))
+        return rows
+
+
+def weighed(words: Tensor, scores: Tensor, candidates: Candidates) -> Tensor:
+    """Weighed means of the words of each candidate.  (B, L, D), (B, L) -> (B, M, D)"""
+    if candidates.width is not None:
+        return attend_windows(words, scores, candidates.width).flatten(1, 2)
+    return attend_listed(words, scores, inside(candidates.start, candidates.end, words.shape[1]))

@@ -1,0 +1,231 @@
+"""Spans built layer by layer by a Transformer of their own, beside the encoder's: the span Transformer (DSpERT).
+
+Layer l lets every span, as a query, read the encoder's states of layer l-1 at its own words. Keys and values are
+projected once per word; all spans of all widths are one call of `scaled_dot_product_attention` under a mask that says
+which words a span holds. Long sentences are cut into blocks of starts, so that the mask grows with the width, not with
+the length of the sentence.
+
+See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from wingspan import grid
+from wingspan.candidates import Candidates
+from wingspan.encoders import Encoder, Words
+from wingspan.pooling import WordScores, attend_listed, inside
+from wingspan.spans import SpanRepresentation
+
+Aggregation = Literal["max", "mean", "multiplicative", "additive"]
+
+BLOCK = 128  # starts per block: few enough to keep attention linear in the length, enough to fill a GPU's tiles
+LAYERS = {
+    *(f"attention.self.{name}" for name in ("query", "key", "value")),
+    *(f"{part}.{name}" for part in ("attention.output", "output") for name in ("dense", "LayerNorm")),
+    "intermediate.dense",
+}
+"""What a block of the BERT shape learns, and nothing else."""
+
+
+class Layout(NamedTuple):
+    """Spans as the tower sees them: `fold` cuts words into blocks; starts and ends count from a block's first word."""
+
+    fold: Callable[[Tensor], Tensor]  # (B, L, D) -> (R, K, D)
+    start: Tensor  # (R, N)
+    end: Tensor  # (R, N)
+    held: Tensor  # (R, N, K) or (1, N, K): which words a span holds
+
+
+class DeepSpans(SpanRepresentation):
+    """The span Transformer over the top `depth` layers of the encoder (None: all of them).
+
+    Its blocks start as copies of the encoder's, or are the encoder's (`share_weights`). A span begins as an
+    `aggregation` of its words; single words are the encoder's output unless `build_single`. `size_embedding` adds the
+    width to that beginning; `width_size` puts a width embedding beside the result.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        max_width: int,
+        *,
+        depth: int | None = None,
+        share_weights: bool = False,
+        aggregation: Aggregation = "max",
+        build_single: bool = False,
+        size_embedding: bool = False,
+        width_size: int = 0,
+        checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        blocks = top_blocks(encoder, depth)
+        # shared blocks belong to the encoder: a tuple does not register them a second time
+        self.blocks = nn.ModuleList() if share_weights else nn.ModuleList(copy.deepcopy(block) for block in blocks)
+        self._shared: tuple[Any, ...] = tuple(blocks) if share_weights else ()
+        encoder.keep_layers = True
+        if aggregation not in ("max", "mean", "multiplicative", "additive"):
+            raise ValueError(f"DeepSpans has no aggregation {aggregation!r}; use max, mean, multiplicative or additive")
+        self.aggregation = aggregation
+        self.scores: WordScores | None = None
+        if aggregation == "multiplicative" or aggregation == "additive":
+            self.scores = WordScores(encoder.size, aggregation)
+        self.dropout = nn.Dropout(float(blocks[0].attention.output.dropout.p))
+        self.sizes = nn.Embedding(max_width, encoder.size) if size_embedding else None
+        if self.sizes is not None:
+            nn.init.zeros_(self.sizes.weight)  # as pretrained before the first step
+        self.widths = nn.Embedding(max_width, width_size) if width_size else None
+        self.narrowest = 1 if build_single else 2
+        self.checkpointing = checkpointing
+        self.size = encoder.size + width_size
+
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, M, size)"""
+        assert words.layers, "an encoder with blocks keeps its layers once it is asked to"
+        if candidates.width is None:
+            spans = self._listed(words, candidates)
+        elif words.top.shape[1] <= BLOCK:
+            spans = self._packed(words, candidates.width)
+        else:
+            spans = self._blocked(words, candidates.width)
+        if self.widths is None:
+            return spans
+        return torch.cat([spans, embed(self.widths, candidates.start, candidates.end).to(spans.dtype)], -1)
+
+    def _listed(self, words: Words, candidates: Candidates) -> Tensor:
+        """Candidates of any width, each with its own mask over the sentence."""
+        start, end = candidates.start, candidates.end
+        spans = self._build(words, Layout(same, start, end, inside(start, end, words.top.shape[1])))
+        if self.narrowest == 1:
+            return spans
+        return torch.where((end - start == 1).unsqueeze(-1), grid.pick(words.top, start).to(spans.dtype), spans)
+
+    def _packed(self, words: Words, width: int) -> Tensor:
+        """The grid of short sentences: only cells that end in them are built, the others stay zero."""
+        batch, length, _ = words.top.shape
+        start, wide = cells(length, self.narrowest, width, words.top.device)  # (N,)
+        parts = [words.top] if self.narrowest == 2 else []
+        places = [torch.arange(length, device=start.device) * width] if self.narrowest == 2 else []
+        if len(start):
+            layout = shared_layout(same, start, start + wide, batch, length)
+            parts.append(self._build(words, layout))
+            places.append(start * width + wide - 1)
+        spans = torch.cat([part.to(parts[-1].dtype) for part in parts], 1)
+        return spans.new_zeros(batch, length * width, spans.shape[-1]).index_copy(1, torch.cat(places), spans)
+
+    def _blocked(self, words: Words, width: int) -> Tensor:
+        """The grid of long sentences: blocks of starts, each with the words up to the widest span of its last start."""
+        batch, length, size = words.top.shape
+        blocks = math.ceil(length / BLOCK)
+        step = math.ceil(length / blocks)
+        if width < self.narrowest:
+            return words.top
+        room = (0, 0, 0, blocks * step + width - 1 - length)
+
+        def fold(states: Tensor) -> Tensor:
+            return F.pad(states, room).unfold(1, step + width - 1, step).transpose(2, 3).flatten(0, 1)
+
+        start = torch.arange(step, device=words.top.device).repeat_interleave(width - self.narrowest + 1)
+        wide = torch.arange(self.narrowest, width + 1, device=start.device).repeat(step)
+        layout = shared_layout(fold, start, start + wide, batch * blocks, step + width - 1)
+        spans = self._build(words, layout).view(batch, blocks * step, -1, size)[:, :length]
+        if self.narrowest == 2:
+            spans = torch.cat([words.top.unsqueeze(2).to(spans.dtype), spans], 2)
+        return spans.flatten(1, 2)
+
+    def _build(self, words: Words, layout: Layout) -> Tensor:
+        """All layers of the tower; the encoder's last states are never read.  -> (R, N, D)"""
+        blocks = self._shared or tuple(self.blocks)
+        below = words.layers[-len(blocks) - 1 : -1]
+        spans = self._begin(below[0], layout)
+        again: Callable[..., Tensor] = partial(checkpoint, span_layer, use_reentrant=False)
+        layer = again if self.checkpointing and self.training else span_layer
+        for block, states in zip(blocks, below, strict=True):
+            spans = layer(block, spans, states, layout)
+        return spans
+
+    def _begin(self, states: Tensor, layout: Layout) -> Tensor:
+        """What spans are before the first layer.  (B, L, D) -> (R, N, D)"""
+        states = layout.fold(self.dropout(states))
+        if self.scores is not None:
+            spans = attend_listed(states, self.scores(states), layout.held)
+        else:
+            ranges = grid.range_maxima if self.aggregation == "max" else grid.range_means
+            spans = ranges(states, layout.start, layout.end)
+        begun: Tensor = spans if self.sizes is None else spans + embed(self.sizes, layout.start, layout.end)
+        return begun
+
+
+def span_layer(block: Any, spans: Tensor, states: Tensor, layout: Layout) -> Tensor:
+    """One block with spans as queries and their words as keys and values; the residual stream is the spans'."""
+    attention = block.attention.self
+
+    def split(vectors: Tensor) -> Tensor:  # (R, N, D) -> (R, heads, N, D / heads)
+        return vectors.view(*vectors.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+
+    read = F.scaled_dot_product_attention(
+        split(attention.query(spans)),
+        split(layout.fold(attention.key(states))),
+        split(layout.fold(attention.value(states))),
+        attn_mask=layout.held.unsqueeze(1),
+        dropout_p=attention.dropout.p if attention.training else 0.0,
+    )
+    spans = block.attention.output(read.transpose(1, 2).flatten(2), spans)
+    out: Tensor = block.output(block.intermediate(spans), spans)
+    return out
+
+
+def cells(length: int, narrowest: int, widest: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Starts and widths of all spans that end in the sentence, width by width; K(2L-K+1)/2 for widths 1 to K.  (N,)"""
+    wide = torch.arange(narrowest, widest + 1, device=device)
+    counts = length + 1 - wide  # starts of each width
+    total = sum(length + 1 - k for k in range(narrowest, widest + 1))  # known here, so that nothing waits for a device
+    before = (counts.cumsum(0) - counts).repeat_interleave(counts, output_size=total)
+    return torch.arange(total, device=device) - before, wide.repeat_interleave(counts, output_size=total)
+
+
+def shared_layout(fold: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, rows: int, length: int) -> Layout:
+    """The same spans, and one mask, for all rows.  (N,)"""
+    held = inside(start[None], end[None], length)
+    return Layout(fold, start.expand(rows, -1), end.expand(rows, -1), held)
+
+
+def same(states: Tensor) -> Tensor:
+    """One block: the whole sentence."""
+    return states
+
+
+def embed(table: nn.Embedding, start: Tensor, end: Tensor) -> Tensor:
+    """The row of each width; spans wider than the table share its last one."""
+    rows: Tensor = table((end - start - 1).clamp(0, table.num_embeddings - 1))
+    return rows
+
+
+def top_blocks(encoder: Encoder, depth: int | None) -> list[Any]:
+    """The encoder's top blocks, if they are of the shape that the tower can copy."""
+    blocks: list[Any] = list(encoder.blocks or [])
+    if not blocks or not all(map(bert_shaped, blocks)):
+        raise ValueError(
+            f"DeepSpans copies the Transformer blocks of BERT, RoBERTa, ELECTRA and their kin; "
+            f"{type(encoder).__name__} has {'others' if blocks else 'none'}: choose such an encoder, or PooledSpans"
+        )
+    if depth is not None and not 1 <= depth <= len(blocks):
+        raise ValueError(f"DeepSpans.depth is {depth}; this encoder has {len(blocks)} layers: give 1 to {len(blocks)}")
+    return blocks[-depth:] if depth is not None else blocks
+
+
+def bert_shaped(block: Any) -> bool:
+    """Whether a block learns what BERT's learn and sees positions in its input alone (RoFormer's also turn by them)."""
+    learned = {name.rpartition(".")[0] for name, _ in block.named_parameters()}
+    return learned == LAYERS and "sinusoidal_pos" not in inspect.signature(block.forward).parameters
