@@ -128,15 +128,19 @@ class Proposed(CandidatePolicy):
 
     def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """The best spans, best first; gold that is not among them after them."""
-        scores = self.score(inputs, words)
-        best = choose(scores.detach(), inputs, self.budget)
+        best = self.best(inputs, words, self.budget)
         if gold is None:
-            return self._likely(best, scores)._replace(proposals=scores)
+            return best if self.threshold is None else likely(best, self.threshold)
         known = same_spans(best, gold) & best.mask[:, :, None]  # (B, K, E)
         new = gold.mask & counts(gold.start, gold.end, inputs) & ~repeated(gold) & ~known.any(1)
         pairs = zip(best[:3], (gold.start, gold.end, new), strict=True)
         start, end, mask = (torch.cat(pair, 1) for pair in pairs)
-        return Candidates(start, end, mask, None, scores)
+        return Candidates(start, end, mask, None, best.proposals)
+
+    def best(self, inputs: Inputs, words: Words, budget: float) -> Candidates:
+        """The best `budget` spans for each word, and the scores they were chosen by."""
+        scores = self.score(inputs, words)
+        return choose(scores.detach(), inputs, budget)._replace(proposals=scores)
 
     def score(self, inputs: Inputs, words: Words) -> Tensor:
         """Raw scores of all spans, in float32: half precision has too few digits to rank them.  (B, L, L)"""
@@ -149,16 +153,6 @@ class Proposed(CandidatePolicy):
             scores = scores + left[..., -1:] + right[..., -1].unsqueeze(1) + width
         real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
         return real
-
-    def _likely(self, best: Candidates, scores: Tensor) -> Candidates:
-        """Without the spans below the threshold."""
-        if self.threshold is None:
-            return best
-        at = best.start * scores.shape[1] + best.end - 1
-        mask = best.mask & (scores.flatten(1).gather(1, at).sigmoid() >= self.threshold)
-        longest = max(int(mask.sum(1).max()), 1)  # waits for the device: prediction only
-        start, end, mask = (part[:, :longest] for part in (best.start, best.end, mask))
-        return Candidates(start, end, mask, None)
 
 
 BUCKETS = 24  # half octaves: widths up to 4,096 units are told apart
@@ -191,6 +185,17 @@ def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
     quota = (words * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)
     return Candidates(at // length, at % length + 1, mask, None)
+
+
+def likely(best: Candidates, threshold: float) -> Candidates:
+    """Without the spans whose chance is below the threshold. It waits for the device, so it is for prediction only."""
+    scores = best.proposals
+    assert scores is not None
+    chance = scores.flatten(1).gather(1, best.start * scores.shape[1] + best.end - 1).sigmoid()
+    mask = best.mask & (chance >= threshold)
+    longest = max(int(mask.sum(1).max()), 1)
+    start, end, mask = (part[:, :longest] for part in (best.start, best.end, mask))
+    return Candidates(start, end, mask, None, scores)
 
 
 def counts(start: Tensor, end: Tensor, inputs: Inputs) -> Tensor:

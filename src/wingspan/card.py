@@ -65,6 +65,12 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
                 f"Strict {name} scores: precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, "
                 f"F1 {micro['f1']:.2f} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)."
             )
+    if facts.get("proposals"):
+        found = facts["proposals"]
+        lines.append(
+            f"Proposals: {found['recall']:.2f}% of the entities are among the candidates, "
+            f"{found['cells_per_word']:.2f} per word."
+        )
     for line in facts.get("coverage", []):
         lines += ["", line]
     for name in ("seed", "train_fingerprint", "versions"):

@@ -13,6 +13,7 @@ from wingspan.corpora import read
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.recognizer import Recognizer
+from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.text import Document
 from wingspan.training.fitting import coverage_of
 
@@ -33,11 +34,12 @@ def evaluate(
     if not gold:
         raise ValueError(f"{corpus}: no document to evaluate on")
     coverage = coverage_of(recognizer.recipe, recognizer.learner.model.encoder, gold)
+    figures = {"proposals": proposal_recall(recognizer, gold)} if proposes(recognizer) else {}
     if console is not None:
-        for line in [*coverage.lines(), *unknown_labels(recognizer, gold)]:
+        for line in [*coverage.lines(), *map(said, figures.values()), *unknown_labels(recognizer, gold)]:
             console.print(line, highlight=False, markup=False)
     found = recognizer.predict(gold, batch_size=batch_size)
-    return replace(recognition(gold, found, mode), coverage=coverage.to_dict())
+    return replace(recognition(gold, found, mode), coverage={**coverage.to_dict(), **figures})
 
 
 def unknown_labels(recognizer: Recognizer, gold: Iterable[Document]) -> list[str]:

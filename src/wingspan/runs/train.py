@@ -25,6 +25,7 @@ from wingspan.recognizer import Recognizer
 from wingspan.record import override
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.progress import TrainingBar
+from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.runs.reading import Corpora, Corpus, gather
 from wingspan.runs.tables import print_scores, print_seeds
 from wingspan.training.adopting import renamed
@@ -197,6 +198,9 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
         model.facts[part] = scores.to_dict()
         console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")
         print_scores(scores, console)
+        if proposes(model):
+            model.facts["proposals"] = proposal_recall(model, gold, batch_size=64)
+            console.print(said(model.facts["proposals"]), highlight=False)
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores
