@@ -1,18 +1,20 @@
 """Each candidate span gets a class: one of all (softmax), or any number of them (sigmoid).
 
-See: paper 002 eq. 13; paper 000 eq. 2 (sigmoid). Which spans take part is the candidate policy's business.
+See: paper 002 eq. 13; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 (boundary smoothing). Which spans take
+part is the candidate policy's business.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wingspan.batch import Found, Gold
-from wingspan.candidates import same_spans
+from wingspan.batch import Found, Gold, Inputs
+from wingspan.candidates import Candidates, same_spans
 from wingspan.model import States
 from wingspan.objectives import Objective, Sizes, Thresholds, threshold_of
 
@@ -20,16 +22,33 @@ Reduction = Literal["cells", "sentences"]
 
 
 class Classification(Objective):
-    """Cross entropy over candidates; `reduction` averages over cells, or sums per sentence and averages sentences."""
+    """Cross entropy over candidates; `reduction` averages over cells, or sums per sentence and averages sentences.
+
+    `smoothing` shares so much of a gold span's label out among the spans whose borders are up to `smoothing_distance`
+    units away from its own, both borders taken together.
+    """
 
     predicts = True
     _nothing: Tensor
+    _steps: Tensor
     _names: tuple[str | None, ...]
 
     def __init__(
-        self, sizes: Sizes, *, link: Literal["softmax", "sigmoid"] = "softmax", reduction: Reduction = "cells"
+        self,
+        sizes: Sizes,
+        *,
+        link: Literal["softmax", "sigmoid"] = "softmax",
+        reduction: Reduction = "cells",
+        smoothing: float = 0.0,
+        smoothing_distance: int = 1,
     ) -> None:
         super().__init__()
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing is {smoothing}; it is a share of each gold label, from 0 to less than 1")
+        if smoothing_distance < 1:
+            raise ValueError(f"smoothing_distance is {smoothing_distance}; give at least 1")
+        self.smoothing = smoothing
+        self.register_buffer("_steps", neighbors(smoothing_distance), persistent=False)
         self.link = link
         self.reduction = reduction
         self._names = sizes.labels.names()
@@ -41,8 +60,14 @@ class Classification(Objective):
         assert states.scores is not None
         assert states.candidates is not None
         mask = states.candidates.mask
-        hits = same_spans(states.candidates, gold)  # (B, M, E)
-        cost = self._softmax(states, hits, gold) if self.link == "softmax" else self._sigmoid(states, hits, gold)
+        if self.smoothing:
+            hits = smoothed(states.candidates, gold, states.inputs, self.smoothing, self._steps)
+        else:
+            hits = same_spans(states.candidates, gold)  # (B, M, E)
+        if self.link == "sigmoid":
+            cost = self._sigmoid(states, hits, gold)
+        else:
+            cost = self._soft(states, hits, gold) if self.smoothing else self._softmax(states, hits, gold)
         cost = cost.float().masked_fill(~mask, 0.0)
         if self.reduction == "sentences":
             return cost.sum() / len(cost)
@@ -56,11 +81,22 @@ class Classification(Objective):
         target = torch.where(hits.any(-1), label, nothing)
         return F.cross_entropy(states.scores.float().flatten(0, 1), target.flatten(), reduction="none").view_as(target)
 
+    def _soft(self, states: States, shares: Tensor, gold: Gold) -> Tensor:
+        """Shares of labels; where they are more than one they are scaled down, the rest of one is "nothing"."""
+        assert states.scores is not None
+        target = by_class(shares, gold, states.scores.shape[-1])
+        total = target.sum(-1, keepdim=True)
+        target = target / total.clamp(min=1.0)
+        nothing = self._nothing[states.inputs.dataset][:, None, None].expand_as(total)
+        target = target.scatter_add(-1, nothing, (1.0 - total).clamp(min=0.0))
+        chance = states.scores.float().log_softmax(-1)
+        return -(target * chance.masked_fill(target == 0, 0.0)).sum(-1)
+
     def _sigmoid(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
         """A yes or no for each class but "nothing".  -> (B, M), the mean over classes"""
         assert states.scores is not None
         classes = states.scores.shape[-1]
-        target = hits.float() @ F.one_hot(gold.label, classes).float()  # (B, M, C)
+        target = by_class(hits.float(), gold, classes)
         real = torch.ones(classes, device=target.device)
         real[self._nothing] = 0.0
         cost = F.binary_cross_entropy_with_logits(states.scores.float(), target.clamp(max=1.0), reduction="none")
@@ -71,12 +107,13 @@ class Classification(Objective):
         assert states.scores is not None
         assert states.candidates is not None
         scores = states.scores.float()
-        chance = scores.softmax(-1) if self.link == "softmax" else scores.sigmoid()
         keep = states.candidates.mask
         if self.link == "softmax" and thresholds is None:
-            score, label = chance.max(-1)  # (B, M)
+            label = scores.argmax(-1)  # (B, M)
             rows, cells = torch.nonzero(keep & (label != self._nothing[states.inputs.dataset][:, None]), as_tuple=True)
-            return self._found(states, rows, cells, label[rows, cells], score[rows, cells])
+            chance = scores[rows, cells].softmax(-1)  # (N, C): of the few spans that are found, not of the whole grid
+            return self._found(states, rows, cells, label[rows, cells], chance.amax(-1))
+        chance = scores.softmax(-1) if self.link == "softmax" else scores.sigmoid()
         lowest = [threshold_of(name, thresholds) for name in self._names]
         bar = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
         bar[self._nothing] = torch.inf
@@ -91,3 +128,32 @@ class Classification(Objective):
         assert states.candidates is not None
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
         return Found(*(part.detach().cpu().numpy() for part in (rows, start, end, label, score)))
+
+
+def by_class(shares: Tensor, gold: Gold, classes: int) -> Tensor:
+    """What each candidate has of each class.  (B, M, E) -> (B, M, C)"""
+    return shares @ F.one_hot(gold.label, classes).to(shares.dtype)
+
+
+def neighbors(distance: int) -> Tensor:
+    """How far the borders of all spans up to a distance are from a span's own: 4d of them at distance d.  (n, 2)"""
+    reach = range(-distance, distance + 1)
+    return torch.tensor([(i, j) for i in reach for j in reach if 1 <= abs(i) + abs(j) <= distance])
+
+
+def smoothed(candidates: Candidates, gold: Gold, inputs: Inputs, smoothing: float, steps: Tensor) -> Tensor:
+    """What each candidate has of each gold span's label: most of it the span itself, the rest its neighbors.
+
+    The 4d spans at distance d up to D get smoothing / (4 d D) each. What would go to impossible spans (empty ones, or
+    beyond the sentence) stays with the gold span; what would go to spans that are no candidates is lost.  (B, M, E)
+    """
+    farthest = int(math.sqrt(len(steps) / 2))  # there are 2 D (D + 1) neighbors
+    share = smoothing / (4 * farthest * steps.abs().sum(-1))  # (n,)
+    start, end = gold.start[..., None] + steps[:, 0], gold.end[..., None] + steps[:, 1]  # (B, E, n)
+    impossible = (start < 0) | (end > inputs.unit_mask.sum(-1)[:, None, None]) | (start >= end)
+    own = 1.0 - smoothing + (share * impossible).sum(-1)  # (B, E)
+    away = (candidates.start[..., None] - gold.start[:, None]).abs()
+    away = away + (candidates.end[..., None] - gold.end[:, None]).abs()  # (B, M, E)
+    near = torch.where(away <= farthest, smoothing / (4 * farthest * away.clamp(min=1)), 0.0)
+    shares: Tensor = torch.where(away == 0, own[:, None], near) * gold.mask[:, None]
+    return shares
