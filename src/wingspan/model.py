@@ -45,20 +45,20 @@ class SpanModel(nn.Module):
         self.encoder = encoder
         self.scorer = scorer
 
-    def forward(self, inputs: Inputs, gold: Gold | None = None, *, vectors: bool = False) -> States:
-        """Scores of all candidates. Span vectors exist only where someone asks for them."""
+    def forward(self, inputs: Inputs, gold: Gold | None = None, *, vectors: bool = False, spans: bool = True) -> States:
+        """Scores of all candidates. Span vectors exist only where they are asked for; without `spans`, words only."""
         words: Words = self.encoder(inputs)
-        if self.scorer is None:
+        if self.scorer is None or not spans:
             return States(inputs, words)
         candidates: Candidates = self.scorer.candidates(inputs, words, gold)
         head = self.scorer.head
         if not (vectors or (self.training and head.wants_vectors)):
             scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
             return States(inputs, words, candidates, None, scored.features, scored.scores, scored.divergence)
-        spans = self.scorer.spans(words, candidates)
-        scored = head(spans)
-        features = scored.features if scored.features is not None else spans
-        return States(inputs, words, candidates, spans, features, scored.scores, scored.divergence)
+        represented = self.scorer.spans(words, candidates)
+        scored = head(represented)
+        features = scored.features if scored.features is not None else represented
+        return States(inputs, words, candidates, represented, features, scored.scores, scored.divergence)
 
 
 def tensors(value: Any, device: torch.device | str) -> Any:

@@ -196,8 +196,8 @@ class Recognizer:
     def read(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
         """Entities in words, before any overlap is resolved."""
         inputs = self.collate.inputs(sentences)
-        states = self.learner.model(tensors(inputs, self.device))
         reader: Any = self.learner.objectives[self.recipe.read_with]
+        states = self.learner.model(tensors(inputs, self.device), spans=reader.reads_spans)
         return entities_found(reader.read(states, threshold), inputs, self.labels)
 
 

@@ -33,6 +33,8 @@ class Objective(nn.Module, ABC):
     predicts: ClassVar[bool] = False
     needs_vectors: ClassVar[bool] = False
     """Whether the loss is about span vectors, not only scores."""
+    reads_spans: ClassVar[bool] = True
+    """Whether entities are read off the spans' scores; a tagger needs words only, so spans are left out."""
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Any:
         """The CPU face: what the loss needs besides the gold spans, as arrays. None by default."""

@@ -32,6 +32,7 @@ class Tagging(Objective):
     """Token-mean cross entropy, or the CRF's negative log likelihood per word."""
 
     predicts = True
+    reads_spans = False
 
     def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:
         super().__init__()

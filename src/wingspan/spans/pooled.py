@@ -46,7 +46,7 @@ class PooledSpans(SpanRepresentation):
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, M, size)"""
         words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
-        parts = [pool(view, words.top, candidates) for view in self.views]
+        parts = [pool(view, words.top, candidates).flatten(1, 2) for view in self.views]
         if self.sentence:
             parts.append(words.sentence[:, None].expand(-1, candidates.start.shape[1], -1))
         if self.widths is not None:
@@ -57,19 +57,25 @@ class PooledSpans(SpanRepresentation):
         """Each view times its columns of the weight; all but the maximum commute with it, so words go first."""
         words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
         columns = iter(torch.split(linear.weight, self._sizes(words), dim=1))
-        total = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
-        out = total.expand(*candidates.start.shape, -1)  # (B, M, out)
+        parts = []
         for view in self.views:
             weight = next(columns).T
             if view == "max":
-                out = out + pool(view, words.top, candidates) @ weight
+                parts.append(pool(view, words.top, candidates) @ weight)
             else:
-                out = out + pool(view, words.top @ weight, candidates)
+                parts.append(pool(view, words.top @ weight, candidates))
+        shared: Tensor = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
         if self.sentence:
-            out = out + (words.sentence @ next(columns).T)[:, None]
+            shared = shared + (words.sentence @ next(columns).T)[:, None, None]  # (B, 1, 1, out)
         if self.widths is not None:
-            out = out + (self.widths.weight @ next(columns).T)[self._width(candidates)]
-        return out
+            rows = self.widths.weight @ next(columns).T
+            on_grid = candidates.width is not None
+            shared = shared + (rows[: candidates.width] if on_grid else rows[self._width(candidates)].unsqueeze(2))
+        # writing one vector per span is what costs here: it is done once for all that spans share, then in place
+        out = parts[0] + shared
+        for part in parts[1:]:
+            out += part
+        return out.flatten(1, 2)  # (B, M, out)
 
     def _sizes(self, words: Words) -> list[int]:
         sizes = [words.top.shape[-1]] * (len(self.views) + self.sentence)
@@ -81,13 +87,13 @@ class PooledSpans(SpanRepresentation):
 
 
 def pool(view: str, words: Tensor, candidates: Candidates) -> Tensor:
-    """One view of the candidates: cumulative on the grid, gathered from a list.  (B, L, D) -> (B, M, D)"""
+    """One view: cumulative on the grid, gathered from a list.  (B, L, D) -> (B, L, W, D), of a list (B, M, 1, D)"""
     if candidates.width is not None:
         dense = {"first": grid.first_words, "last": grid.windows, "mean": grid.mean_words, "max": grid.max_words}
-        return dense[view](words, candidates.width).flatten(1, 2)
+        return dense[view](words, candidates.width)
     if view == "first":
-        return grid.pick(words, candidates.start)
+        return grid.pick(words, candidates.start).unsqueeze(2)
     if view == "last":
-        return grid.pick(words, candidates.end - 1)
+        return grid.pick(words, candidates.end - 1).unsqueeze(2)
     ranges = grid.range_means if view == "mean" else grid.range_maxima
-    return ranges(words, candidates.start, candidates.end)
+    return ranges(words, candidates.start, candidates.end).unsqueeze(2)
