@@ -1,0 +1,111 @@
+"""A run that is killed at any moment and resumed ends with exactly the weights of the undisturbed one."""
+
+import json
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from resumable import STEPS, process
+from safetensors.torch import load_file
+
+from wingspan.training.journal import read_journal
+from wingspan.training.state import latest_state, load_place
+
+
+def finish(folder: Path, resume: bool = False) -> None:
+    running = process(folder, resume)
+    running.join(120)
+    assert running.exitcode == 0
+
+
+def die(folder: Path, where: str, number: int) -> None:
+    running = process(folder, kill=(where, number))
+    running.join(120)
+    assert running.exitcode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    finish(folder)
+    return folder
+
+
+def same(one: Path, other: Path) -> None:
+    """The same model, the same state at the end, the same scores."""
+    first, second = load_file(one / "model.safetensors"), load_file(other / "model.safetensors")
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    ends = [latest_state(folder / "state") for folder in (one, other)]
+    assert [end.name for end in ends] == [ends[0].name] * 2
+    states = [load_file(end / "learner.safetensors") for end in ends]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    facts = [json.loads((folder / "facts.json").read_text()) for folder in (one, other)]
+    assert facts[0] == facts[1]
+
+
+def test_the_undisturbed_run(undisturbed):
+    events = read_journal(undisturbed / "journal.jsonl")
+    assert [e["event"] for e in events if e["event"] != "progress"] == ["start", *["epoch"] * 3, "end"]
+    assert load_place(latest_state(undisturbed / "state")).epoch == 3
+    assert load_place(latest_state(undisturbed / "state")).total == STEPS
+    assert [path.name for path in (undisturbed / "state").glob("step-*")] == [
+        (undisturbed / "state" / "latest").read_text()
+    ]
+
+
+@pytest.mark.parametrize("steps", [(1, 1), (2, 5), (6, 10), (11, STEPS)])
+def test_killed_inside_a_step(undisturbed, tmp_path, steps):
+    folder = tmp_path / "run"
+    die(folder, "step", random.randint(*steps))
+    finish(folder, resume=True)
+    same(undisturbed, folder)
+
+
+def test_killed_twice_and_at_a_random_moment(undisturbed, tmp_path):
+    folder = tmp_path / "run"
+    die(folder, "step", 7)
+    running = process(folder, resume=True)
+    latest = folder / "state" / "latest"
+    before = latest.read_text()
+    while running.is_alive() and latest.read_text() == before:
+        time.sleep(0.005)
+    time.sleep(random.random() * 0.2)
+    running.kill()
+    running.join()
+    finish(folder, resume=True)
+    same(undisturbed, folder)
+
+
+@pytest.mark.parametrize(
+    ("where", "number"), [("write_weights", 1), ("write_weights", 4), ("write_json", 3), ("write_text", 5)]
+)
+def test_killed_while_a_state_is_written(undisturbed, tmp_path, where, number):
+    folder = tmp_path / "run"
+    die(folder, where, number)
+    state = latest_state(folder / "state")
+    if number > 1:
+        assert state is not None
+        assert {path.name for path in state.iterdir()} == {"learner.safetensors", "optimizer.pt", "place.json"}
+        assert load_place(state).total > 0
+    finish(folder, resume=True)
+    same(undisturbed, folder)
+
+
+def test_a_finished_run_resumed_stays_as_it_is(undisturbed, tmp_path):
+    folder = Path(shutil.copytree(undisturbed, tmp_path / "run"))
+    finish(folder, resume=True)
+    same(undisturbed, folder)
+
+
+def test_a_kill_before_the_first_state_starts_again(undisturbed, tmp_path):
+    folder = tmp_path / "run"
+    die(folder, "step", 1)
+    assert latest_state(folder / "state") is None
+    finish(folder, resume=True)
+    same(undisturbed, folder)
+    assert [event["event"] for event in read_journal(folder / "journal.jsonl")][:2] == ["start", "resumed"]
