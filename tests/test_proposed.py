@@ -26,14 +26,16 @@ def make(**settings) -> Proposed:
 
 def by_hand(policy: Proposed, inputs, words, row: int = 0) -> dict[tuple[int, int], float]:
     """The scores of all spans that count, by a plain loop."""
-    left, right = policy.left(words.top[row]), policy.right(words.top[row])
+    left, right, inside = (part(words.top[row]) for part in (policy.left, policy.right, policy.inside))
+    size = policy.sizes[0]
     core, reach, found = inputs.core[row].tolist(), inputs.reach[row].tolist(), {}
     for start in range(inputs.unit_mask.shape[1]):
         for end in range(start + 1, inputs.unit_mask.shape[1] + 1):
             on_borders = bool(inputs.starts[row, start] and inputs.ends[row, end - 1])
             if on_borders and core[0] <= start < core[1] and end <= reach[1]:
                 one, other = left[start], right[end - 1]
-                score = one[:-1] @ other[:-1] / math.sqrt(policy.size) + one[-1] + other[-1]
+                score = one[:size] @ other[:size] / math.sqrt(size) + one[-1] + other[-1]
+                score = score + inside[start:end].mean(0) @ (one[size:-1] + other[size:-1])
                 found[start, end] = (score + policy.widths.weight[bucket(torch.tensor(end - start)), 0]).item()
     return found
 

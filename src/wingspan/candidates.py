@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.batch import Gold, Inputs
@@ -41,11 +42,15 @@ class CandidatePolicy(nn.Module, ABC):
 
 
 class Grid(CandidatePolicy):
-    """All spans of up to `max_width` units that start in the core, end in the reach and lie on word borders."""
+    """All spans of up to `max_width` units that start in the core, end in the reach and lie on word borders.
 
-    def __init__(self, encoder: Encoder, max_width: int) -> None:
+    With `within_words`, spans of pieces that are off the word borders count in training, as examples of no entity.
+    """
+
+    def __init__(self, encoder: Encoder, max_width: int, *, within_words: bool = False) -> None:
         super().__init__()
         self.max_width = max_width
+        self.within_words = within_words
 
     def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """The dense grid; M = L * W."""
@@ -54,7 +59,9 @@ class Grid(CandidatePolicy):
         start = torch.arange(length, device=inputs.unit_mask.device)[:, None].expand(length, width)
         end = start + torch.arange(1, width + 1, device=start.device)  # (L, W)
         last = (end - 1).clamp(max=length - 1)
-        mask = (inputs.starts[:, :, None] & inputs.ends[:, last]).flatten(1)  # (B, L * W)
+        anywhere = self.within_words and gold is not None
+        first, past = (inputs.unit_mask, inputs.unit_mask) if anywhere else (inputs.starts, inputs.ends)
+        mask = (first[:, :, None] & past[:, last]).flatten(1)  # (B, L * W)
         start, end = start.flatten(), end.flatten()
         mask = mask & counts(start.expand(batch, -1), end.expand(batch, -1), inputs)
         return Candidates(start.expand(batch, -1), end.expand(batch, -1), mask, width)
@@ -94,9 +101,10 @@ class Sampled(CandidatePolicy):
 class Proposed(CandidatePolicy):
     """The best spans of any width, `budget` of them for each word of a sentence, by a cheap score of start and end.
 
-    score(i, j) = left(i) · right(j) + left bias(i) + right bias(j) + a bias for the width, for all pairs at once. In
-    training the gold spans are added; `objectives.proposing` trains the scores. `threshold` (a chance) leaves out
-    unlikely spans in prediction, so that easy sentences cost less than their budget. `max_width` is no limit here.
+    score(i, j) = left(i) · right(j) + mean of inside(i..j) · (left gate(i) + right gate(j)) + left bias(i) + right
+    bias(j) + a bias for the width, for all pairs at once. In training the gold spans are added; `objectives.proposing`
+    trains the scores. `threshold` (a chance) leaves out unlikely spans in prediction, so that easy sentences cost less
+    than their budget. `max_width` is no limit here.
     """
 
     gives_lists = True
@@ -110,6 +118,7 @@ class Proposed(CandidatePolicy):
         budget: float = 1.0,
         threshold: float | None = None,
         size: int = 64,
+        inside_size: int = 16,
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
@@ -119,10 +128,11 @@ class Proposed(CandidatePolicy):
             raise ValueError(f"candidates.threshold is {threshold}; it is a chance, from 0 to less than 1")
         self.budget = budget
         self.threshold = threshold
-        self.size = size
+        self.sizes = (size, inside_size, 1)
         self.dropout = nn.Dropout(dropout)
-        self.left = nn.Linear(encoder.size, size + 1)
-        self.right = nn.Linear(encoder.size, size + 1)
+        self.left = nn.Linear(encoder.size, sum(self.sizes))
+        self.right = nn.Linear(encoder.size, sum(self.sizes))
+        self.inside = nn.Linear(encoder.size, inside_size)
         self.widths = nn.Embedding(BUCKETS, 1)
         nn.init.zeros_(self.widths.weight)
 
@@ -144,13 +154,20 @@ class Proposed(CandidatePolicy):
 
     def score(self, inputs: Inputs, words: Words) -> Tensor:
         """Raw scores of all spans, in float32: half precision has too few digits to rank them.  (B, L, L)"""
-        top = self.dropout(words.top)
-        with torch.autocast(top.device.type, enabled=False):
-            left, right = self.left(top.float()), self.right(top.float())  # (B, L, size + 1)
-            scores = left[..., :-1] @ right[..., :-1].transpose(1, 2) / math.sqrt(self.size)
+        with torch.autocast(words.top.device.type, enabled=False):
+            top = self.dropout(words.top.float())
+            left, left_gate, left_bias = self.left(top).split(self.sizes, -1)  # (B, L, .)
+            right, right_gate, right_bias = self.right(top).split(self.sizes, -1)
             at = torch.arange(top.shape[1], device=top.device)
-            width = self.widths(bucket(at - at[:, None] + 1)).squeeze(-1)  # (L, L)
-            scores = scores + left[..., -1:] + right[..., -1].unsqueeze(1) + width
+            width = (at - at[:, None] + 1).clamp(min=1)  # (L, L)
+            scores = left @ right.mT / math.sqrt(self.sizes[0]) + left_bias + right_bias.mT
+            scores = scores + self.widths(bucket(width)).squeeze(-1)
+            # a sum over a span is a difference of two running sums, so its gates are matrix products too
+            last = self.inside(top).cumsum(1)
+            first = F.pad(last, (0, 0, 1, 0))[:, :-1]
+            by_left = left_gate @ last.mT - (left_gate * first).sum(-1, keepdim=True)
+            by_right = (right_gate * last).sum(-1).unsqueeze(1) - first @ right_gate.mT
+            scores = scores + (by_left + by_right) / width
         real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
         return real
 
