@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wingspan.recipe import Recipe
 
-NAMES = ("baseline", "bundling")
+NAMES = ("baseline", "bundling", "deep_span")
 
 
 def variants(name: str) -> dict[str, Callable[[], Recipe]]:

@@ -1,0 +1,132 @@
+"""Zhu, Liu and Li 2023: span vectors built layer by layer by a Transformer of their own (DSpERT, paper 003).
+
+The default is the paper's model on words instead of pieces, sentence by sentence, with a small encoder's learning
+rates. `paper` is what was run: pieces as units, negatives inside words, dropout 0.2 in both towers, whole documents as
+inputs where the corpus has them. In `proposals` the spans are the best of any width; the BiLSTM over neighbors needs
+the whole grid, so `no-bilstm` is what `proposals` is to be compared with (likewise `depth-2-...`, `shallow-max-...`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from wingspan.candidates import Grid
+from wingspan.corpora.segment import Segmenting
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.objectives.classification import Classification
+from wingspan.recipe import Part, Recipe, Term, TrainSettings, with_proposals
+from wingspan.spans.attentive import AttentiveSpans
+from wingspan.spans.biaffine import BiaffineSpans
+from wingspan.spans.contextual import ContextualSpans
+from wingspan.spans.deep import DeepSpans
+from wingspan.spans.pooled import PooledSpans
+
+CITATION = "Zhu, Liu and Li, 2023: Deep Span Representations for Named Entity Recognition (DSpERT), Findings of ACL"
+
+# a deviation of 0.07 is that of Kaiming's 425 x 300 weights, and close to Xavier's of the class scores
+HEAD: Part = partial(FeedForwardHead, hidden=(300,), dropout=0.2, input_dropout=0.4, spread=0.07)
+DEEP: Part = partial(DeepSpans)
+
+
+def fresh(factor: float) -> dict[str, float]:
+    """Learning rates: the span Transformer learns as slowly as the encoder it was copied from, the rest faster."""
+    slow = dict.fromkeys(("model.scorer.spans.blocks", "model.scorer.spans.around.blocks"), 1.0)
+    return {"model.scorer": factor, "objectives": factor, "model.encoder.shapes": factor, **slow}
+
+
+def recipe(
+    spans: Part = DEEP, name: str = "", bilstm: bool = True, share_weights: bool = False, smoothing: float = 0.1
+) -> Recipe:
+    """Any span vectors under the paper's head: a BiLSTM over the spans of one width, the width, one hidden layer."""
+    keywords = spans.keywords if isinstance(spans, partial) else {}
+    alone = partial(spans, **{**keywords, "width_size": 25})
+    around = partial(ContextualSpans, around=spans, hidden_size=400, share_weights=share_weights, width_size=25)
+    return Recipe(
+        name=f"deep_span/{name}" if name else "deep_span",
+        paper=CITATION,
+        encoder=partial(PretrainedEncoder, name="minilm", pooling="max"),
+        spans=around if bilstm else alone,
+        head=HEAD,
+        candidates=partial(Grid),
+        terms={"spans": Term(partial(Classification, smoothing=smoothing, reduction="sentences"))},
+        train=TrainSettings(epochs=15, batch_size=32, learning_rate=1.5e-4, factors=fresh(10.0), clip=5.0),
+    )
+
+
+def biaffine(name: str = "biaffine") -> Recipe:
+    """The classic baseline: its span vector holds all products of start and end, so its head is one linear layer."""
+    return replace(recipe(name=name), spans=partial(BiaffineSpans), head=partial(FeedForwardHead))
+
+
+def proposals(of: Callable[[], Recipe], name: str) -> Recipe:
+    """The best spans of any width instead of the grid."""
+    return replace(with_proposals(of()), name=f"deep_span/{name}")
+
+
+# systems.md 3.C: widest span in pieces, epochs, learning rate of both towers, batch size; are inputs whole documents
+PAPER: dict[str, tuple[int, int, float, int, bool]] = {
+    "ace04": (25, 50, 2e-5, 48, False),
+    "ace05": (25, 50, 2e-5, 48, False),
+    "genia": (18, 30, 4e-5, 16, True),
+    "kbp17": (16, 50, 2e-5, 48, True),
+    "conll03": (10, 50, 2e-5, 48, True),
+    "ontonotes": (16, 30, 2e-5, 16, True),
+}
+
+
+def paper(corpus: str = "ace04") -> Recipe:
+    """As published and run, with the settings of one corpus."""
+    width, epochs, rate, batch, documents = PAPER[corpus]
+    return replace(
+        recipe(),
+        name=f"deep_span/paper ({corpus} settings)",
+        encoder=partial(PretrainedEncoder, name="roberta-base", unit="piece", shapes=False, dropout=0.2),
+        candidates=partial(Grid, within_words=True),
+        max_width=width,
+        segments=Segmenting(max_length=510, sentences="whole" if documents else "split"),
+        train=TrainSettings(
+            epochs=epochs,
+            batch_size=batch,
+            learning_rate=rate,
+            factors=fresh(2e-3 / rate),
+            warmup=0.2,  # the paper's max(2, epochs // 5) epochs
+            decay_bias=True,
+            clip=5.0,
+            budget=512 * batch,
+        ),
+    )
+
+
+SPANS: dict[str, Part] = {
+    "": DEEP,
+    **{f"depth-{depth}": partial(DeepSpans, depth=depth) for depth in (1, 2, 4, 6, 8, 10, 12)},
+    "init-mean": partial(DeepSpans, aggregation="mean"),
+    "init-multiplicative": partial(DeepSpans, aggregation="multiplicative"),
+    "init-additive": partial(DeepSpans, aggregation="additive"),
+    "shallow-max": partial(PooledSpans, views=("max",)),
+    "shallow-mean": partial(PooledSpans, views=("mean",)),
+    "shallow-multiplicative": partial(AttentiveSpans, scoring="multiplicative"),
+    "shallow-additive": partial(AttentiveSpans, scoring="additive"),
+}
+
+
+def with_others(name: str, spans: Part) -> dict[str, Callable[[], Recipe]]:
+    """One kind of span vectors without the BiLSTM, and with proposals."""
+    plain, listed = f"{name}-no-bilstm".lstrip("-"), f"{name}-proposals".lstrip("-")
+    bare = partial(recipe, spans, plain, bilstm=False)
+    return {plain: bare, listed: partial(proposals, bare, listed)}
+
+
+variants: dict[str, Callable[[], Recipe]] = {
+    **{name: partial(recipe, spans, name) for name, spans in SPANS.items()},
+    **{key: made for name in ("", "depth-2", "shallow-max") for key, made in with_others(name, SPANS[name]).items()},
+    "share-weights": partial(recipe, partial(DeepSpans, share_weights=True), "share-weights", share_weights=True),
+    "no-smoothing": partial(recipe, DEEP, "no-smoothing", smoothing=0.0),
+    "biaffine": biaffine,
+    "biaffine-proposals": partial(proposals, biaffine, "biaffine-proposals"),
+    "paper": paper,
+    **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
+}
