@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,35 +14,37 @@ from wingspan.objectives import Objective, Sizes
 
 
 class Proposing(Objective):
-    """A yes or no for every pair of start and end, or the order of gold and others; its weights are the policy's."""
+    """A yes or no for every pair of start and end, and a contest of each gold span with all others of its sentence.
 
-    def __init__(
-        self, sizes: Sizes, *, loss: Literal["pairs", "ranking"] = "pairs", positive_weight: float = 1.0
-    ) -> None:
+    The contest puts gold into the budget; the yes or no makes scores comparable between sentences, for thresholds. The
+    weights that are trained are the policy's, so nothing here is saved.
+    """
+
+    def __init__(self, sizes: Sizes, *, pairs: float = 1.0, contest: float = 1.0) -> None:
         super().__init__()
-        self.loss = loss
-        self.positive_weight = positive_weight
+        self.pairs = pairs
+        self.contest = contest
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over all spans that count, whatever their width."""
         assert states.candidates is not None
         scores = states.candidates.proposals
-        assert scores is not None, "only Proposed candidates have scores to train"
+        assert scores is not None, "assemble lets no other candidates than Proposed through"
         hits = gold_pairs(gold, scores.shape[1]) & (scores > -torch.inf)
-        return self._pairs(states, scores, hits) if self.loss == "pairs" else self._ranking(scores, hits)
+        words = states.inputs.starts.sum().clamp(min=1)
+        return self.pairs * pair_loss(scores, hits, words) + self.contest * contest_loss(scores, hits)
 
-    def _pairs(self, states: States, scores: Tensor, hits: Tensor) -> Tensor:
-        """Binary cross entropy, summed and shared out among the words: most pairs are easy, a mean would fade."""
-        cost = torch.where(hits, self.positive_weight * F.softplus(-scores), F.softplus(scores))
-        mean: Tensor = cost.sum() / states.inputs.starts.sum().clamp(min=1)
-        return mean
 
-    def _ranking(self, scores: Tensor, hits: Tensor) -> Tensor:
-        """log(1 + sum of exp others) + log(1 + sum of exp -gold): every gold span above zero, all others below."""
-        others = scores.masked_fill(hits, -torch.inf).flatten(1)
-        golds = (-scores).masked_fill(~hits, -torch.inf).flatten(1)
-        cost = F.pad(others, (1, 0)).logsumexp(1) + F.pad(golds, (1, 0)).logsumexp(1)
-        return cost.mean()
+def pair_loss(scores: Tensor, hits: Tensor, words: Tensor) -> Tensor:
+    """Binary cross entropy for each word, not for each pair: nearly all pairs are easy, and a mean would fade."""
+    return torch.where(hits, F.softplus(-scores), F.softplus(scores)).sum() / words
+
+
+def contest_loss(scores: Tensor, hits: Tensor) -> Tensor:
+    """The mean over gold spans of -log(exp gold / (exp gold + sum of exp others + 1)); gold spans do not compete."""
+    others = F.pad(scores.masked_fill(hits, -torch.inf).flatten(1), (1, 0)).logsumexp(1)  # (B,); the 0 before is the 1
+    lost = F.softplus(others[:, None, None] - scores.masked_fill(~hits, 0.0)).masked_fill(~hits, 0.0)
+    return lost.sum() / hits.sum().clamp(min=1)
 
 
 def gold_pairs(gold: Gold, length: int) -> Tensor:
