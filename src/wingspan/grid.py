@@ -42,13 +42,14 @@ class RunningMax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, words: Tensor, width: int) -> Tensor:
         """(B, L, D) -> (B, L, W, D)"""
-        batch, length, size = words.shape
-        out = words.new_empty(batch, length, width, size)
-        out[:, :, 0] = words
-        for step in range(1, width):
-            inside = max(length - step, 0)
-            torch.maximum(out[:, :inside, step - 1], words[:, step:], out=out[:, :inside, step])
-            out[:, inside:, step] = out[:, inside:, step - 1]  # no span, never read
+        following = windows(words, width)
+        if words.is_cuda:
+            out = following.cummax(2).values  # one launch; launches are what small batches cost on a GPU
+        else:
+            out = torch.empty_like(following, memory_format=torch.contiguous_format)
+            out[:, :, 0] = words
+            for step in range(1, width):
+                torch.maximum(out[:, :, step - 1], following[:, :, step], out=out[:, :, step])
         ctx.save_for_backward(out)
         return out
 
