@@ -1,0 +1,212 @@
+"""The documentation is true: its commands and its Python run, its links lead somewhere, its tables are the code's."""
+
+from __future__ import annotations
+
+import io
+import re
+import runpy
+import shlex
+import shutil
+import sys
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import typer
+
+from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
+from wingspan import cli
+from wingspan.cli import data, models, scoring  # noqa: F401  each adds its commands
+from wingspan.corpora import FORMATS, format_named, read, write
+from wingspan.corpora.builtin import corpus
+from wingspan.encoders.hashed import HashedEncoder
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.recipe import TrainSettings
+from wingspan.recipes import NAMES, variants
+from wingspan.runs import demo, reading
+from wingspan.runs import train as training
+from wingspan.runs.convert import convert
+from wingspan.runs.reading import Corpora
+from wingspan.text import Document, Entity
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXITS = re.compile(r"# exits with (\d)")
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch, folders):
+    """A folder with the examples, in which every training is small: few documents, few epochs, small encoders."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    encoders = tmp_path / "encoders"
+    shutil.copytree(folders["bert"], encoders / "all-MiniLM-L6-v2")
+    monkeypatch.setenv("WINGSPAN_ENCODERS", str(encoders))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, value in (("buckets", 300), ("embedding", 4), ("hidden", 8)):
+        monkeypatch.setitem(HashedEncoder.__init__.__kwdefaults__, name, value)
+    gather, prepare = reading.gather, training.prepare
+
+    def few_documents(*given) -> Corpora:
+        corpora = gather(*given)
+        return Corpora(corpora.train[:6], corpora.dev[:2], corpora.test[:2])
+
+    def few_epochs(*given):
+        recipe = prepare(*given)
+        return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
+
+    for module in (reading, training):
+        monkeypatch.setattr(module, "gather", few_documents)
+    for module in (demo, training):
+        monkeypatch.setattr(module, "prepare", few_epochs)
+    monkeypatch.setattr(demo, "corpus", lambda: tuple(part[:6] for part in corpus()))
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def for_scoring(folder: Path) -> None:
+    """The files that docs/scoring.md talks about."""
+    gold = list(read(folder / "examples" / "test.jsonl"))
+    write(gold, folder / "gold.jsonl")
+    write([replace(document, entities=document.entities[::2]) for document in gold], folder / "predicted.jsonl")
+    write([guessed(document) for document in gold], folder / "guessed.jsonl")
+    convert(folder / "gold.jsonl", folder / "predicted.conll", lossy=True)
+    write([replace(document, meta={}) for document in read(folder / "predicted.conll")], folder / "gold", "brat")
+
+
+def guessed(document: Document) -> Document:
+    """The same spans, all with one label."""
+    return replace(document, entities=tuple({Entity("Disease", entity.spans) for entity in document.entities}))
+
+
+PREPARED = {"docs/scoring.md": for_scoring}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+def test_a_page_does_what_it_says(page, workspace, monkeypatch, capsys):
+    PREPARED.get(name_of(page), lambda folder: None)(workspace)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.note == "file":
+            (workspace / block.said).write_text(block.code)
+        elif block.language == "python":
+            code = compile("\n" * block.line + block.code, str(page), "exec")
+            if block.note != "parsed only":
+                exec(code, names)
+        elif block.language in ("bash", "console"):
+            for command, shown in commands(block):
+                shell(command, shown, block, monkeypatch, capsys)
+
+
+def shell(command: str, shown: str, block: Block, monkeypatch, capsys) -> None:
+    """Runs one command of a page, or checks at least that it can be understood."""
+    program, *arguments = shlex.split(command, comments=True)
+    if program == "make":
+        assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), f"{block.place}: no target {arguments[0]}"
+    elif program == "pip":
+        assert block.note == "parsed only"
+        assert arguments[0] == "install"
+    elif block.note == "parsed only":
+        verbs = typer.main.get_command(cli.app).commands
+        verbs[arguments[0]].make_context(arguments[0], arguments[1:])
+    else:
+        assert program == "wingspan", f"{block.place}: the tests cannot run {program}"
+        if "<" in arguments:
+            at = arguments.index("<")
+            given = io.BytesIO(Path(arguments[at + 1]).read_bytes())
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(given))
+            del arguments[at : at + 2]
+        wanted = int(found[1]) if (found := EXITS.search(command)) else 0
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", [program, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == wanted, f"{block.place}: {command}\n{said.out}{said.err}"
+        if shown:
+            assert shown == said.out + said.err, f"{block.place}: {command}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{name_of(page)}: {target}"
+        assert ROOT in file.parents, f"{name_of(page)}: {target} leads out of the repository"
+        if anchor:
+            assert anchor in anchors(file), f"{name_of(page)}: {target}"
+
+
+def test_every_page_is_in_the_index():
+    index = {(ROOT / "docs" / target).resolve() for target in links(ROOT / "docs" / "README.md")}
+    assert {page for page in ROOT.glob("docs/*.md") if page.name != "README.md"} <= index
+
+
+LOST = {
+    "nested": "nesting",
+    "discontinuous": "pieces",
+    "same_span_labels": "two labels on one span",
+    "exact_text": "white space",
+    "words": "words",
+    "sentences": "sentences",
+    "groups": "groups",
+    "meta": "other keys",
+    "scores": "scores",
+    "ids": "ids",
+    "datasets": "datasets",
+}
+
+
+def format_row(name: str) -> str:
+    """The row of a format in docs/data.md, as its code has it."""
+    form = format_named(name)
+    lost = [word for key, word in LOST.items() if not getattr(form.holds, key)]
+    if form.holds.entity_meta is False and form.holds.meta:
+        lost.append("other keys of entities")
+    ends = "inclusive" if form.inclusive_ends else "half-open"
+    suffixes = " ".join(f"`{suffix}`" for suffix in form.suffixes)
+    return f"| `{name}` | {suffixes} | {form.unit} | {ends} | {', '.join(lost) or 'nothing'} |"
+
+
+def test_the_table_of_formats_is_the_codes():
+    page = (ROOT / "docs" / "data.md").read_text()
+    rows = [line for line in page.splitlines() if re.match(r"\| `[\w-]+` \| `\.", line)]
+    assert rows == [format_row(name) for name in FORMATS]
+
+
+def test_the_layers_are_the_contracts():
+    (drawn,) = (block.code for block in blocks(ROOT / "docs" / "architecture.md") if block.code.startswith("cli "))
+    layers = [re.split(r"  +", line)[0] for line in drawn.splitlines()]
+    assert layers == PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+
+
+def test_named_settings_variants_tests_and_extras_exist():
+    training_page, papers, readme = (prose(ROOT / name) for name in ("docs/training.md", "docs/papers.md", "README.md"))
+    settings = {field.name for field in fields(TrainSettings)}
+    assert set(re.findall(r"`train\.(\w+)", training_page)) == settings
+    parameters = HashedEncoder.__init__.__kwdefaults__ | PretrainedEncoder.__init__.__kwdefaults__
+    assert set(re.findall(r"`encoder\.(\w+)", training_page)) <= set(parameters)
+    listed = set(re.findall(r"`([a-z]+(?:-[a-z0-9]+)*)`", papers[papers.index("### The variants") :]))
+    known = {variant for name in NAMES for variant in variants(name)}
+    assert {name for name in listed if name.startswith(("seq", "span", "bl-", "paper"))} - known <= {"spans"}
+    for test in set(re.findall(r"`(test_\w+\.py)`", papers)):
+        assert (ROOT / "tests" / test).exists(), test
+    assert {"spacy", "hub", "tensorboard"} <= set(PROJECT["project"]["optional-dependencies"])
+    assert "<!-- results:bundling -->" in readme
+    assert "<!-- /results -->" in readme
+
+
+def test_the_examples_are_the_generated_corpus():
+    for name, part, number in zip(("train", "dev", "test"), corpus(), (40, 10, 10), strict=True):
+        assert tuple(read(ROOT / "examples" / f"{name}.jsonl")) == part[:number]
+
+
+def test_the_picture_is_drawn_by_its_script():
+    drawn = runpy.run_path(str(ROOT / "docs" / "picture.py"))["picture"]()
+    shown = (ROOT / "docs" / "demo.svg").read_text()
+    assert drawn == shown, "run: python docs/picture.py"
+    assert "http" not in shown.replace("http://www.w3.org/2000/svg", "")
