@@ -331,6 +331,6 @@ def test_weights_are_float32_and_shared_tensors_are_stored_once(saved):
 @pytest.mark.parametrize("name", ["runs/nothing", "./nothing", "a/b/c", "/nowhere/at/all", "", "..", "x y"])
 def test_no_model_of_that_name(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ValueError, match=r"neither a model folder nor a hub id|no model here"):
         wingspan.load(name)

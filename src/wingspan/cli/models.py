@@ -131,7 +131,7 @@ def train(
 
 @app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
 def predict(
-    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="A text, files, a folder, or - for lines.")],
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
     model: Annotated[str, typer.Option(help="A model folder or hub id.")],
     output: Annotated[
         Path | None, typer.Option(help="Write documents here; otherwise shown, or JSON lines in a pipe.")
