@@ -158,16 +158,19 @@ class Proposed(CandidatePolicy):
             top = self.dropout(words.top.float())
             left, left_gate, left_bias = self.left(top).split(self.sizes, -1)  # (B, L, .)
             right, right_gate, right_bias = self.right(top).split(self.sizes, -1)
-            at = torch.arange(top.shape[1], device=top.device)
-            width = (at - at[:, None] + 1).clamp(min=1)  # (L, L)
-            scores = left @ right.mT / math.sqrt(self.sizes[0]) + left_bias + right_bias.mT
-            scores = scores + self.widths(bucket(width)).squeeze(-1)
-            # a sum over a span is a difference of two running sums, so its gates are matrix products too
+            one, scale = torch.ones_like(left_bias), math.sqrt(self.sizes[0])
+            ends = torch.cat([left / scale, left_bias, one], -1) @ torch.cat([right, one, right_bias], -1).mT
+            # a sum over a span is a difference of two running sums, so that gating it is a matrix product too
             last = self.inside(top).cumsum(1)
             first = F.pad(last, (0, 0, 1, 0))[:, :-1]
-            by_left = left_gate @ last.mT - (left_gate * first).sum(-1, keepdim=True)
-            by_right = (right_gate * last).sum(-1).unsqueeze(1) - first @ right_gate.mT
-            scores = scores + (by_left + by_right) / width
+            left_own, right_own = (left_gate * first).sum(-1, True), (right_gate * last).sum(-1, True)
+            sums = (
+                torch.cat([left_gate, first, left_own, one], -1)
+                @ torch.cat([last, -right_gate, -one, right_own], -1).mT
+            )
+            at = torch.arange(top.shape[1], device=top.device)
+            width = (at - at[:, None] + 1).clamp(min=1)  # (L, L)
+            scores = ends + sums / width + self.widths(bucket(width)).squeeze(-1)
         real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
         return real
 
@@ -182,11 +185,10 @@ def bucket(width: Tensor) -> Tensor:
 
 def possible(inputs: Inputs) -> Tensor:
     """Which pairs of first and last unit are spans that count.  (B, L, L)"""
-    length = inputs.unit_mask.shape[1]
-    at = torch.arange(length, device=inputs.unit_mask.device)
-    start, end = at[:, None].expand(length, length), at.expand(length, length) + 1
-    inside = counts(start.flatten()[None], end.flatten()[None], inputs).view(-1, length, length)
-    spans: Tensor = inside & (start < end) & inputs.starts[:, :, None] & inputs.ends[:, None]
+    at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
+    start = inputs.starts & (at >= inputs.core[:, :1]) & (at < inputs.core[:, 1:])  # (B, L)
+    end = inputs.ends & (at < inputs.reach[:, 1:])
+    spans: Tensor = start[:, :, None] & end[:, None] & (at[:, None] <= at)
     return spans
 
 
