@@ -21,3 +21,27 @@ def folders(tmp_path_factory):
 @pytest.fixture(params=["bert", "roberta"])
 def folder(request, folders):
     return folders[request.param]
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """Corpora and a trained model, for the shell."""
+    import wingspan
+    from shells import QUICK
+    from trainings import save_corpora
+
+    folder = tmp_path_factory.mktemp("shell")
+    train, dev = save_corpora(folder)
+    settings = dict(item.split("=") for item in QUICK) | {"train.epochs": "3", "train.batch_size": "4"}
+    wingspan.train("baseline", train=train, dev=dev, output=folder / "model", settings=settings, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def shell(monkeypatch, capsys, prepared):
+    """Runs commands: `shell("info", shell.model)`."""
+    from shells import Shell
+
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # says at once that the hub is out of reach
+    return Shell(monkeypatch, capsys, prepared)

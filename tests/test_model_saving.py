@@ -1,0 +1,134 @@
+"""Saving a model: all of it, under any label, and a save that fails leaves the old model whole."""
+
+import errno
+import os
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+import wingspan
+from trainings import entities, untrained
+from wingspan import checkpoint
+from wingspan.encoders.pretrained import PretrainedEncoder
+
+TEXT = "Aspirin lowers BRCA1 in the cell ."
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    untrained().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+@pytest.fixture(scope="module")
+def saved_bert(tmp_path_factory, folders) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    untrained("bundling/bl-span", encoder=partial(PretrainedEncoder, name=str(folders["bert"]))).save_pretrained(folder)
+    return folder
+
+
+def test_labels_with_odd_names_survive(tmp_path):
+    labels = ("cell line", "part", "record", "💊", "מחלה", "a\u200bb", 'quo"te', "new\nline", "")
+    model = untrained(labels=labels)
+    model.save_pretrained(tmp_path)
+    again = wingspan.load(tmp_path)
+    assert again.labels == model.labels
+    assert entities(again.predict(TEXT, threshold=0.05)) == entities(model.predict(TEXT, threshold=0.05)) != [[]]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("broken", ["weights", "tokenizer", "card", "rename"])
+def test_a_failed_save_leaves_the_old_model(saved_bert, tmp_path, folders, monkeypatch, broken):
+    folder = Path(shutil.copytree(saved_bert, tmp_path / "model"))
+    before = files_of(folder)
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def fail(*_, **__):
+        raise full
+
+    if broken == "weights":
+        monkeypatch.setattr(checkpoint, "save_model", fail)
+    elif broken == "tokenizer":
+        monkeypatch.setattr(PretrainedEncoder, "save_files", fail)
+    elif broken == "card":
+        monkeypatch.setattr("wingspan.recognizer.model_card", fail)
+    else:
+        monkeypatch.setattr(checkpoint.os, "replace", fail)
+    other = untrained("bundling/seq", labels=("A",), encoder=partial(PretrainedEncoder, name=str(folders["bert"])))
+    with pytest.raises(OSError, match="No space left"):
+        other.save_pretrained(folder)
+    assert files_of(folder) == before
+    assert {path.name for path in folder.iterdir()} == {Path(name).parts[0] for name in before}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of a few hundred kilobytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("room", [1_000, 20_000, 40_000])
+@pytest.mark.parametrize("kind", ["hashed", "bert"])
+def test_a_full_disk(small_disk, folders, kind, room):
+    encoder = {"encoder": partial(PretrainedEncoder, name=str(folders["bert"]))} if kind == "bert" else {}
+    folder = small_disk / "model"
+    model = untrained(**encoder)
+    model.save_pretrained(folder)
+    before = files_of(folder)
+    status = os.statvfs(small_disk)
+    (small_disk / "filler").write_bytes(b"x" * max(0, status.f_bavail * status.f_frsize - room))
+    with pytest.raises(OSError, match=r"(?i)space|written|quota"):
+        untrained(seed=2, labels=("A", "B"), **encoder).save_pretrained(folder)
+    assert files_of(folder) == before
+    assert entities(wingspan.load(folder).predict(TEXT)) == entities(model.predict(TEXT))
+    assert not list(folder.glob(".*"))
+
+
+def test_what_a_kill_left_is_cleared_away(folder):
+    (folder / ".new-left").mkdir()
+    (folder / ".new-left" / "model.safetensors").write_bytes(b"half")
+    model = wingspan.load(folder)
+    model.save_pretrained(folder)
+    assert not list(folder.glob(".*"))
+
+
+def test_the_card_tells_what_it_is(folder):
+    model = wingspan.load(folder)
+    micro = {"precision": 50.0, "recall": 25.0, "f1": 33.333, "tp": 1, "fp": 1, "fn": 3}
+    model.facts["test"] = {"micro": micro}
+    model.save_pretrained(folder)
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: wingspan\n")
+    assert "{type: f1, value: 33.33}" in card
+    assert "Entity types: Drug, Gene." in card
+    assert "precision 50.00, recall 25.00, F1 33.33 (1 right, 1 spurious, 3 missed)" in card
+    assert wingspan.load(folder).facts["test"] == {"micro": micro}
+
+
+def test_weights_are_float32_and_shared_tensors_are_stored_once(saved):
+    from safetensors.torch import load_file
+
+    weights = load_file(saved / "model.safetensors")
+    assert {value.dtype for value in weights.values()} == {torch.float32}
+    assert set(weights) == set(untrained().learner.state_dict())
