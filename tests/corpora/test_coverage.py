@@ -171,3 +171,18 @@ def test_every_entity_is_in_one_sentence_or_counted(
     placed = [e for s in made for e in place(s, s.entities)]
     assert len(placed) == len(set(placed)) == found.found
     assert found.total == len(doc.entities) == len(placed) + found.lost.get("cut", 0)
+
+
+def test_widths_can_count_pieces() -> None:
+    entities = (Entity.at("Disease", 0, 30), Entity.at("Disease", 9, 20))
+    doc = Document("d", "Familial adenomatous polyposis", entities)
+
+    def measure(words):  # five letters are a piece
+        return [(len(word) + 4) // 5 for word in words]
+
+    assert auto_width(sentences(doc), units=measure) == 2 + 3 + 2
+    settings = Segmenting(max_length=50)
+    found = measure_coverage([doc], settings, max_width=3, measure=measure, pieces=True)
+    assert found.lost == {"too_wide": 1}
+    assert "1 wider than 3 pieces" in found.lines()[0]
+    assert not measure_coverage([doc], settings, max_width=3, measure=measure).lost

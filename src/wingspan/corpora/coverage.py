@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from wingspan.corpora.align import Outcome
 from wingspan.corpora.segment import Measure, Segmenting, segment
-from wingspan.text import Document, Entity, Sentence
+from wingspan.text import Document, Entity, Sentence, Span
 
 Overlap = Literal["flat", "nested", "any"]
 
@@ -41,6 +41,7 @@ class Coverage:
     capped_words: int = 0
     """Words of more pieces than a window holds: the encoder sees their beginnings."""
     max_width: int | None = None
+    unit: Literal["word", "piece"] = "word"  # what max_width counts
 
     @property
     def found(self) -> int:
@@ -57,7 +58,7 @@ class Coverage:
         if not self.total:
             return ["Coverage: there are no entities to find"]
         shown = math.floor(self.percent * 10) / 10  # 99.96 % is not everything
-        width = _counted(self.max_width or 0, "word")
+        width = _counted(self.max_width or 0, self.unit)
         reasons = [
             f"{self.lost[name]:,} {REASONS[name].format(max_width=width)}" for name in REASONS if name in self.lost
         ]
@@ -110,19 +111,22 @@ class Census:
         one_label_per_span: bool = True,
         discontinuous: bool = False,
         tags: bool = False,
+        pieces: bool = False,
     ) -> Coverage:
         """What the limits lose in the sentences made here, added to what was lost in making them.
 
         `discontinuous`: fragments can be joined. `tags`: entities are read off tags, one layer for each type, or one in
         all where `overlap` is flat; width and labels per span are no limits then, discontinuity and overlaps are.
+        `pieces`: widths count pieces, as measured, instead of words.
         """
         lost: Counter[str] = Counter()
+        units = self.measure if pieces else None
         for sentence in sentences:
             left = [entity for entity in sentence.entities if id(entity) not in self._moved]
             if tags or not discontinuous:
                 left = _without(left, [e for e in left if e.discontinuous], "discontinuous", lost)
             if not tags and max_width is not None:
-                wide = [e for e in left if any(span.width > max_width for span in e.spans)]
+                wide = [e for e in left if any(width_of(span, sentence, units) > max_width for span in e.spans)]
                 left = _without(left, wide, "too_wide", lost)
             if not tags and one_label_per_span:
                 first = {e.spans: e for e in reversed(left)}
@@ -142,6 +146,7 @@ class Census:
             moved=self.outcomes["moved"],
             capped_words=self.capped_words,
             max_width=max_width,
+            unit="piece" if pieces else "word",
         )
 
     def _record(self, entity: Entity, outcome: Outcome, placed: Entity | None) -> None:
@@ -166,6 +171,7 @@ def measure_coverage(
     one_label_per_span: bool = True,
     discontinuous: bool = False,
     tags: bool = False,
+    pieces: bool = False,
     gold: bool = False,
 ) -> Coverage:
     """The share of gold entities that a model with these limits can find, by default in the sentences of prediction."""
@@ -177,12 +183,18 @@ def measure_coverage(
         one_label_per_span=one_label_per_span,
         discontinuous=discontinuous,
         tags=tags,
+        pieces=pieces,
     )
 
 
-def auto_width(sentences: Iterable[Sentence], share: float = 0.99) -> int:
-    """The smallest width in words that holds this share of the entities' fragments."""
-    widths = Counter(span.width for sentence in sentences for entity in sentence.entities for span in entity.spans)
+def width_of(span: Span, sentence: Sentence, units: Measure | None = None) -> int:
+    """The width of a span in words, or in what the measure counts."""
+    return span.width if units is None else sum(units(sentence.words[span.start : span.end]))
+
+
+def auto_width(sentences: Iterable[Sentence], share: float = 0.99, units: Measure | None = None) -> int:
+    """The smallest width in words, or in what the measure counts, that holds this share of the entities' fragments."""
+    widths = Counter(width_of(span, s, units) for s in sentences for entity in s.entities for span in entity.spans)
     reached = 0
     for width in sorted(widths):
         reached += widths[width]

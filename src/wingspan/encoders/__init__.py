@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from torch import Tensor, nn
 
@@ -27,6 +27,8 @@ class Tokenize(ABC):
 
     max_length: int
     """The most pieces one input may have."""
+    unit: Literal["word", "piece"] = "word"
+    """What one vector stands for, and what the widths of spans count."""
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> Inputs:

@@ -68,7 +68,8 @@ def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document], sta
     segments = replace(recipe.segments, max_length=limit)
     sentences = [s for document in documents for s in segment(document, segments, encoder.tokenize.measure)]
     before = start.max_width if start is not None and isinstance(start.max_width, int) else 1
-    width = max(auto_width(sentences), before) if recipe.max_width == "auto" else recipe.max_width
+    units = encoder.tokenize.measure if encoder.tokenize.unit == "piece" else None
+    width = max(auto_width(sentences, units=units), before) if recipe.max_width == "auto" else recipe.max_width
     overlap = recipe.overlap
     if overlap == "auto":
         needs = auto_overlap(sentences)
@@ -91,6 +92,7 @@ def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document])
         one_label_per_span=one_label(recipe),
         discontinuous=False,
         tags=tags,
+        pieces=encoder.tokenize.unit == "piece",
     )
 
 
