@@ -85,6 +85,18 @@ def test_rounding_gives_no_extra_span(budget, words, expected):
     assert len(spans(choose(scores, inputs, budget))) == expected
 
 
+def test_without_a_look_inside_start_and_end_decide():
+    inputs = word_inputs([LONG])
+    policy, words = make(inside_size=0), vectors(inputs)
+    changed = words._replace(top=words.top.clone())
+    changed.top[0, 5] += 3.0
+    before, after = policy.score(inputs, words)[0], policy.score(inputs, changed)[0]
+    same = torch.isclose(before, after, atol=1e-5)
+    assert bool(same[:5, 6:].all())  # unit 5 lies inside only
+    assert not bool(same[5, 5:].any())
+    assert not bool(torch.isclose(make().score(inputs, words)[0], make().score(inputs, changed)[0])[:5, 6:].any())
+
+
 def test_any_width_can_be_chosen():
     inputs = word_inputs([of_length(40)])
     found = make(budget=100.0)(inputs, vectors(inputs))  # max_width is 3

@@ -70,7 +70,7 @@ class Grid(CandidatePolicy):
 class Sampled(CandidatePolicy):
     """In training, the gold spans of any width and up to `negatives` others, drawn anew each time; else the grid.
 
-    See: paper 002, section 3.3, and SpERT's sampler: at most 100 negatives per sentence, without replacement.
+    See: paper 002, section 3.2.2 and eq. 20, and SpERT's sampler: at most 100 per sentence, without replacement.
     """
 
     gives_lists = True
@@ -132,7 +132,7 @@ class Proposed(CandidatePolicy):
         self.dropout = nn.Dropout(dropout)
         self.left = nn.Linear(encoder.size, sum(self.sizes))
         self.right = nn.Linear(encoder.size, sum(self.sizes))
-        self.inside = nn.Linear(encoder.size, inside_size)
+        self.inside = nn.Linear(encoder.size, inside_size) if inside_size else None
         self.widths = nn.Embedding(BUCKETS, 1)
         nn.init.zeros_(self.widths.weight)
 
@@ -158,21 +158,30 @@ class Proposed(CandidatePolicy):
             top = self.dropout(words.top.float())
             left, left_gate, left_bias = self.left(top).split(self.sizes, -1)  # (B, L, .)
             right, right_gate, right_bias = self.right(top).split(self.sizes, -1)
-            one, scale = torch.ones_like(left_bias), math.sqrt(self.sizes[0])
-            ends = torch.cat([left / scale, left_bias, one], -1) @ torch.cat([right, one, right_bias], -1).mT
-            # a sum over a span is a difference of two running sums, so that gating it is a matrix product too
-            last = self.inside(top).cumsum(1)
-            first = F.pad(last, (0, 0, 1, 0))[:, :-1]
-            left_own, right_own = (left_gate * first).sum(-1, True), (right_gate * last).sum(-1, True)
-            sums = (
-                torch.cat([left_gate, first, left_own, one], -1)
-                @ torch.cat([last, -right_gate, -one, right_own], -1).mT
-            )
             at = torch.arange(top.shape[1], device=top.device)
             width = (at - at[:, None] + 1).clamp(min=1)  # (L, L)
-            scores = ends + sums / width + self.widths(bucket(width)).squeeze(-1)
+            one, scale = torch.ones_like(left_bias), math.sqrt(self.sizes[0])
+            scores = torch.cat([left / scale, left_bias, one], -1) @ torch.cat([right, one, right_bias], -1).mT
+            scores = scores + self.widths(bucket(width)).squeeze(-1)
+            if self.inside is not None:
+                scores = scores + gated_sums(self.inside(top), left_gate, right_gate) / width
         real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
         return real
+
+
+def gated_sums(inside: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """The sum over each span, times left(start) + right(end).  (B, L, G) -> (B, L, L)
+
+    A sum is a difference of two running sums, so that all of it is one matrix product.
+    """
+    last = inside.cumsum(1)  # up to and with a unit
+    first = F.pad(last, (0, 0, 1, 0))[:, :-1]  # before it
+    one, left_own, right_own = (
+        torch.ones_like(left[..., :1]),
+        (left * first).sum(-1, True),
+        (right * last).sum(-1, True),
+    )
+    return torch.cat([left, first, left_own, one], -1) @ torch.cat([last, -right, -one, right_own], -1).mT
 
 
 BUCKETS = 24  # half octaves: widths up to 4,096 units are told apart
