@@ -16,7 +16,7 @@ from trainings import FAST, HASHED, alike, dev_documents, first_losses, run_of, 
 from wingspan.candidates import Grid
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.labels import LabelSet
-from wingspan.recipe import assemble, with_proposals
+from wingspan.recipe import assemble, bundle, with_proposals
 from wingspan.recipes import find, variants
 from wingspan.recipes.deep_span import PAPER
 from wingspan.record import from_record, override, to_record
@@ -199,6 +199,23 @@ def test_depth_can_be_set_from_the_shell():
     assert recipe.spans.keywords["around"].keywords["depth"] == 6
     with pytest.raises(ValueError, match="did you mean 'depth'"):
         override(recipe, "spans.around.depht", "6")
+
+
+@pytest.mark.parametrize("variant", ["depth-2", "depth-2-proposals", "biaffine"])
+def test_tags_can_be_bundled(variant, folder):
+    recipe = bundle(small(f"deep_span/{variant}", folder))
+    assert {"spans", "tags"} <= set(recipe.terms)
+    assert all(np.isfinite(first_losses(run_of(recipe, documents=train_documents(2)), 1)))
+
+
+def test_widths_count_units(folder):
+    """On letters as pieces, the widest span is as wide as the letters of an entity."""
+    recipe = replace(find("deep_span/depth-2"), max_width="auto")
+    words, pieces = (
+        run_of(replace(recipe, encoder=partial(PretrainedEncoder, name=str(folder), unit=unit))).recipe.max_width
+        for unit in ("word", "piece")
+    )
+    assert words < 10 < pieces
 
 
 def test_training_lowers_the_loss(folder):
