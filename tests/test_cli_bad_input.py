@@ -14,7 +14,7 @@ from shells import QUICK, lines, training
     [
         ("bundlin", "no recipe 'bundlin', did you mean 'bundling'?"),
         ("bundling/bl-spam", "has no variant 'bl-spam', did you mean 'bl-span"),
-        ("nowhere.py", "nowhere.py: no such recipe file; check the path"),
+        ("nowhere.py", "nowhere.py: no such Python file; check the path"),
     ],
 )
 def test_unknown_recipes(shell, tmp_path, recipe, message):
@@ -169,3 +169,10 @@ def test_odd_texts(shell, tmp_path):
     found = [json.loads(line) for line in out.split("\n") if line]
     assert [record["text"] for record in found] == texts
     assert all(e["text"] == r["text"][e["start"] : e["end"]] for r in found for e in r["entities"])
+
+
+def test_a_recipe_file_that_does_not_run(shell, tmp_path):
+    broken = tmp_path / "broken_recipe.py"
+    broken.write_text("def recipe(:\n")
+    said = shell.refuses(*training(shell, tmp_path, recipe=str(broken)))
+    assert f"{broken}: this Python file does not run (" in said

@@ -7,6 +7,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from dataclasses import fields, replace
@@ -210,3 +211,9 @@ def test_the_picture_is_drawn_by_its_script():
     shown = (ROOT / "docs" / "demo.svg").read_text()
     assert drawn == shown, "run: python docs/picture.py"
     assert "http" not in shown.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_tables_show_what_the_results_say():
+    script = ROOT / "benchmarks" / "tables.py"
+    checked = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr

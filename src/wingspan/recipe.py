@@ -215,7 +215,7 @@ def bundle(
     candidates: Part = partial(Grid),
     objective: Part = partial(Classification),
 ) -> Recipe:
-    """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 14.
+    """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 19.
 
     `crf` is about the tags that a span recipe gets; `spans`, `head`, `candidates`, `objective` about a tagger's spans.
     """

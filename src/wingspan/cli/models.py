@@ -22,6 +22,9 @@ class OverlapChoice(StrEnum):
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")]
+Parts = Annotated[
+    list[Path] | None, typer.Option(help="A Python file of yours with parts of the model; it is run, so trust it.")
+]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
 
 
@@ -31,6 +34,13 @@ def use_threads(threads: int | None) -> None:
         import torch
 
         torch.set_num_threads(threads)
+
+
+def trusted(parts: list[Path] | None) -> list[str]:
+    """Imports the user's own files and names their modules."""
+    from wingspan.recipes import import_file
+
+    return [import_file(path).__name__ for path in parts or []]
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:
@@ -145,6 +155,7 @@ def predict(
     ] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
     batch_size: BatchSize = 32,
+    parts: Parts = None,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
@@ -164,6 +175,7 @@ def predict(
         overlap=overlap.value if overlap else None,
         threshold=threshold,
         batch_size=batch_size,
+        parts=trusted(parts),
         device=device,
         console=console,
     )
@@ -180,6 +192,7 @@ def evaluate(
     ] = None,
     json: Json = None,
     batch_size: BatchSize = 32,
+    parts: Parts = None,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
@@ -192,7 +205,15 @@ def evaluate(
 
     use_threads(threads)
     console = Console(stderr=json is not None and str(json) == "-")
-    scores = run(model, corpus, format=format, batch_size=batch_size, device=device, console=console)
+    scores = run(
+        model,
+        corpus,
+        format=format,
+        batch_size=batch_size,
+        parts=trusted(parts),
+        device=device,
+        console=console,
+    )
     print_scores(scores, console)
     if json is not None:
         write_figures(scores.to_dict(), json)
@@ -202,6 +223,7 @@ def evaluate(
 def info(
     model: Annotated[str, typer.Argument(help="A model folder or hub id.")],
     json: Json = None,
+    parts: Parts = None,
 ) -> None:
     """Says what is in a model: system, labels, limits, scores."""
     from rich.console import Console
@@ -209,7 +231,7 @@ def info(
     from wingspan.runs.figures import write_figures
     from wingspan.runs.info import info as run
 
-    facts = run(model)
+    facts = run(model, trusted(parts))
     if json is not None:
         write_figures(facts, json)
         return

@@ -13,7 +13,7 @@ from wingspan.heads import Head, Scored
 class FeedForwardHead(Head):
     """A linear classifier, or a small feed-forward network before it.
 
-    See: paper 002 eq. 12 (linear); paper 003 section 3.3 (one hidden layer of 300).
+    See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300).
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Each candidate span gets a class: one of all (softmax), or any number of them (sigmoid).
 
-See: paper 002 eq. 13; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 (boundary smoothing). Which spans take
+See: paper 002 eq. 18; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 (boundary smoothing). Which spans take
 part is the candidate policy's business.
 """
 

@@ -1,7 +1,7 @@
 """BIO tags for words, by softmax or a linear-chain CRF; reads entities back from the tags.
 
 Flat gold has one tag layer with 2m+1 tags; gold with nesting has one layer of three tags (O, B, I) for each type.
-See: paper 002 eq. 3 to 8. What a tagger cannot hold (same-type nesting, discontinuity) is counted by coverage.
+See: paper 002 eq. 5 to 11. What a tagger cannot hold (same-type nesting, discontinuity) is counted by coverage.
 """
 
 from __future__ import annotations

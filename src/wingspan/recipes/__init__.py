@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from wingspan.recipe import Recipe
 
@@ -43,15 +45,26 @@ def near(name: str, known: list[str] | tuple[str, ...]) -> str:
     return f", did you mean {close[0]!r}?" if close else ""
 
 
-def from_file(path: Path) -> Recipe:
-    """The recipe of a user's own file. It runs that file, which the user named on purpose."""
+def import_file(path: Path) -> ModuleType:
+    """Runs a Python file that the user named on purpose; its parts are then found under the file's name."""
     if not path.is_file():
-        raise ValueError(f"{path}: no such recipe file; check the path")
+        raise ValueError(f"{path}: no such Python file; check the path")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except (SyntaxError, ImportError, NameError, TypeError) as error:
+        del sys.modules[path.stem]
+        raise ValueError(f"{path}: this Python file does not run ({error})") from error
+    return module
+
+
+def from_file(path: Path) -> Recipe:
+    """The recipe of a user's own file."""
+    module = import_file(path)
     if not hasattr(module, "recipe"):
         raise ValueError(f"{path}: a recipe file needs a function recipe() that returns a wingspan.recipe.Recipe")
     recipe = module.recipe()

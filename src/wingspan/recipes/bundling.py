@@ -1,6 +1,6 @@
-"""Ji, Li, Wu, Zhang: a sequence tagger and a span classifier trained together (Bundling Learning, paper 002).
+"""Ji, Yang, Li, Yu, Ma, Liu: a sequence tagger and a span classifier trained together (paper 002).
 
-SeqNER tags words, SpanNER classifies spans, BL trains both with losses alpha and 1 - alpha (eq. 14), reads either.
+SeqNER tags words, SpanNER classifies spans, BL trains both with losses alpha and 1 - alpha (eq. 19), reads either.
 
 The default differs from `paper` where it helps on small encoders: all spans instead of 100 sampled ones, one
 hidden layer in the head, fresh parameters learn faster than pretrained ones, word shapes for uncased tokenizers.
@@ -21,9 +21,9 @@ from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
-CITATION = "Ji et al., 2022: A Bundling Learning approach for NER (SeqNER + SpanNER), arXiv 2207.03300"
+CITATION = "Ji et al. 2022, Win-Win Cooperation: Bundling Sequence and Span Models for NER, arXiv 2207.03300"
 
-# span vectors of eq. 9, 10 and 11; the width embedding belongs to all three
+# span vectors of eq. 13, 14 and 15; the width embedding belongs to all three
 BOUNDARY: Part = partial(PooledSpans, views=("first", "last"), width_size=25, dropout=0.2)
 POOLING: Part = partial(PooledSpans, views=("max",), sentence=True, width_size=25, dropout=0.2)
 HYBRID: Part = partial(PooledSpans, views=("first", "last", "max"), sentence=True, width_size=25, dropout=0.2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +25,12 @@ def evaluate(
     format: str | None = None,
     mode: Mode = "strict",
     batch_size: int = 32,
+    parts: Sequence[str] = (),
     device: str | None = None,
     console: Console | None = None,
 ) -> Scores:
     """Predicts the corpus and scores it. Gold is complete: what can never be found counts as missed, and is said."""
-    recognizer = Recognizer.from_pretrained(model, device=device)
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
     gold = list(read(corpus, format))
     if not gold:
         raise ValueError(f"{corpus}: no document to evaluate on")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ from wingspan.recognizer import Recognizer
 from wingspan.record import to_record
 
 
-def info(model: str | Path) -> dict[str, Any]:
+def info(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
     """The model's recipe, labels, size and what is known about its training, as plain data."""
-    recognizer = Recognizer.from_pretrained(model, device="cpu")
+    recognizer = Recognizer.from_pretrained(model, device="cpu", parts=parts)
     recipe = recognizer.recipe
     return {
         "recipe": recipe.name,

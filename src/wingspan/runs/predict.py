@@ -30,11 +30,12 @@ def predict(
     overlap: Overlap | None = None,
     threshold: float | None = None,
     batch_size: int = 32,
+    parts: Sequence[str] = (),
     device: str | None = None,
     console: Console,
 ) -> int:
     """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents."""
-    recognizer = Recognizer.from_pretrained(model, device=device)
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
     found = recognizer.predict_stream(
         documents(inputs, format), batch_size=batch_size, threshold=threshold, overlap=overlap
     )

@@ -1,6 +1,6 @@
 """Spans as a selection of pooled views: first, last, mean, max of their words, the sentence, the width.
 
-See: paper 002 eq. 9 to 11 (boundary, pooling, hybrid); paper 000 (first, mean, last); paper 004 (first, last, width).
+See: paper 002 eq. 13 to 15 (boundary, pooling, hybrid); paper 000 (first, mean, last); paper 004 (first, last, width).
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from wingspan.checkpoint import predictor, read_json, read_weights
 from wingspan.recognizer import Recognizer
 from wingspan.training.loop import Progress, Run
 
@@ -34,9 +35,10 @@ class Best:
 
     def model(self) -> Recognizer:
         """The best model, ready to predict."""
-        if self.folder is not None:
-            return Recognizer.from_pretrained(self.folder, device=str(self.device))
-        if self.weights is not None:
+        if self.folder is not None:  # also where an earlier process saved it, before a kill
+            read_weights(self.folder / "model.safetensors", predictor(self.run.learner))
+            self.facts |= read_json(self.folder / "facts.json")
+        elif self.weights is not None:
             self.run.learner.load_state_dict(self.weights)
         self.run.learner.eval()
         return self._recognizer()

@@ -20,8 +20,8 @@ def accelerator_for(
     chosen = usable_device(device)
     if chosen.type == "cuda" and chosen.index is not None:
         torch.cuda.set_device(chosen)
-    if precision == "fp16" and chosen.type == "cpu":
-        raise ValueError("train.precision=fp16 needs a GPU; use bf16 or no")
+    if precision != "no" and chosen.type == "cpu":  # bf16 has no kernel for some parts there and ends the process
+        raise ValueError(f"train.precision={precision} needs a GPU; use train.precision=no")
     if track is not None:
         check_tracker(track, folder)
     AcceleratorState._reset_state(reset_partial_state="WORLD_SIZE" not in os.environ)
