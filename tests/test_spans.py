@@ -219,3 +219,27 @@ def test_dropout_acts_in_training_only(batch):
     spans.train()
     torch.manual_seed(0)
     assert float((spans(words, cells) == 0).float().mean()) > 0.2
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")  # said by switching oneDNN off and on
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("listed", [False, True])
+def test_half_precision_trains_and_is_near(part, listed, batch):
+    words, cells = batch
+    if listed and part not in LISTS:
+        pytest.skip("needs the grid")
+    cells = as_list(cells) if listed else cells
+    spans = make(PARTS[part])
+    linear = nn.Linear(spans.size, 3)
+    layers = tuple(layer.clone().requires_grad_() for layer in words.layers)
+    states = words._replace(top=layers[-1], layers=layers)
+    # oneDNN's bf16 kernels need instructions that some virtual machines announce and do not have
+    with torch.backends.mkldnn.flags(enabled=False), torch.autocast("cpu", torch.bfloat16):
+        vectors_, projected = spans(states, cells), spans.project(states, cells, linear)
+    exact = spans(states, cells)
+    assert torch.allclose(vectors_.float()[cells.mask], exact[cells.mask], atol=0.15)
+    with torch.backends.mkldnn.flags(enabled=False):
+        (vectors_.float()[cells.mask].sum() + projected.float()[cells.mask].sum()).backward()
+    gradients = [layer.grad for layer in layers if layer.grad is not None]
+    assert gradients
+    assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)

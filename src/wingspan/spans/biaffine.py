@@ -47,8 +47,9 @@ class BiaffineSpans(SpanRepresentation):
         """The biaffine form: words times U first, then products of pairs.  (B, M, out)"""
         start, end = self._views(words)
         products, first, last, wide = linear.weight.split(self.parts, dim=1)
-        form = products.unflatten(1, (start.shape[-1], -1))  # (out, H, H)
-        left = torch.einsum("blh,ohk->blok", start, form)  # (B, L, out, H)
+        size = start.shape[-1]
+        form = products.view(-1, size, size).transpose(0, 1).flatten(1)  # (H, out * H)
+        left = (start @ form).view(*start.shape[:2], -1, size)  # (B, L, out, H)
         if candidates.width is not None:
             pairs = grid.windows(end, candidates.width) @ left.transpose(2, 3)  # (B, L, W, out)
             pairs = pairs + (start @ first.T).unsqueeze(2) + grid.windows(end @ last.T, candidates.width)
