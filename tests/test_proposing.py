@@ -30,22 +30,22 @@ def states_of(sentences, seed: int = 0):
 
 def by_hand(states: States) -> tuple[float, float]:
     """Both losses by a plain loop."""
-    pairs, contests = 0.0, []
+    pairs = ranking = 0.0
     for row, gold in enumerate(GOLD):
         scores = states.candidates.proposals[row].tolist()
         spans = {(s, e + 1): x for s, line in enumerate(scores) for e, x in enumerate(line) if x > -math.inf}
         pairs += sum(math.log1p(math.exp(-x if span in gold else x)) for span, x in spans.items())
-        others = 1 + sum(math.exp(x) for span, x in spans.items() if span not in gold)
-        contests += [-math.log(math.exp(spans[span]) / (math.exp(spans[span]) + others)) for span in gold]
-    return pairs / WORDS, sum(contests) / len(contests)
+        ranking += math.log(1 + sum(math.exp(x) for span, x in spans.items() if span not in gold))
+        ranking += math.log(1 + sum(math.exp(-spans[span]) for span in gold))
+    return pairs / WORDS, ranking / len(GOLD)
 
 
-@pytest.mark.parametrize(("pairs", "contest"), [(1.0, 0.0), (0.0, 1.0), (0.5, 2.0)])
-def test_loss_by_hand(pairs, contest):
+@pytest.mark.parametrize(("pairs", "ranking"), [(1.0, 0.0), (0.0, 1.0), (0.5, 2.0)])
+def test_loss_by_hand(pairs, ranking):
     states, gold, _ = states_of(SENTENCES)
     expected = by_hand(states)
-    loss = Proposing(sizes(), pairs=pairs, contest=contest)(states, gold, None)
-    assert loss.item() == pytest.approx(pairs * expected[0] + contest * expected[1], rel=1e-5)
+    loss = Proposing(sizes(), pairs=pairs, ranking=ranking)(states, gold, None)
+    assert loss.item() == pytest.approx(pairs * expected[0] + ranking * expected[1], rel=1e-5)
 
 
 def test_gold_becomes_pairs_and_padding_does_not():

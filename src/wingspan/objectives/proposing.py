@@ -14,16 +14,16 @@ from wingspan.objectives import Objective, Sizes
 
 
 class Proposing(Objective):
-    """A yes or no for every pair of start and end, and a contest of each gold span with all others of its sentence.
+    """A yes or no for every pair of start and end, and the order of gold and other spans within each sentence.
 
-    The contest puts gold into the budget; the yes or no makes scores comparable between sentences, for thresholds. The
-    weights that are trained are the policy's, so nothing here is saved.
+    Together they keep more gold within a budget than either alone. The weights that are trained are the policy's, so
+    nothing here is saved.
     """
 
-    def __init__(self, sizes: Sizes, *, pairs: float = 1.0, contest: float = 1.0) -> None:
+    def __init__(self, sizes: Sizes, *, pairs: float = 1.0, ranking: float = 0.2) -> None:
         super().__init__()
         self.pairs = pairs
-        self.contest = contest
+        self.ranking = ranking
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over all spans that count, whatever their width."""
@@ -32,7 +32,7 @@ class Proposing(Objective):
         assert scores is not None, "assemble lets no other candidates than Proposed through"
         hits = gold_pairs(gold, scores.shape[1]) & (scores > -torch.inf)
         words = states.inputs.starts.sum().clamp(min=1)
-        return self.pairs * pair_loss(scores, hits, words) + self.contest * contest_loss(scores, hits)
+        return self.pairs * pair_loss(scores, hits, words) + self.ranking * ranking_loss(scores, hits)
 
 
 def pair_loss(scores: Tensor, hits: Tensor, words: Tensor) -> Tensor:
@@ -40,11 +40,14 @@ def pair_loss(scores: Tensor, hits: Tensor, words: Tensor) -> Tensor:
     return torch.where(hits, F.softplus(-scores), F.softplus(scores)).sum() / words
 
 
-def contest_loss(scores: Tensor, hits: Tensor) -> Tensor:
-    """The mean over gold spans of -log(exp gold / (exp gold + sum of exp others + 1)); gold spans do not compete."""
-    others = F.pad(scores.masked_fill(hits, -torch.inf).flatten(1), (1, 0)).logsumexp(1)  # (B,); the 0 before is the 1
-    lost = F.softplus(others[:, None, None] - scores.masked_fill(~hits, 0.0)).masked_fill(~hits, 0.0)
-    return lost.sum() / hits.sum().clamp(min=1)
+def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
+    """The mean over sentences of log(1 + sum of exp others) + log(1 + sum of exp -gold): the worst of each count most.
+
+    See: Su et al. 2022, ZLPR, arXiv 2208.02955.
+    """
+    others = scores.masked_fill(hits, -torch.inf).flatten(1)
+    golds = (-scores).masked_fill(~hits, -torch.inf).flatten(1)
+    return (F.pad(others, (1, 0)).logsumexp(1) + F.pad(golds, (1, 0)).logsumexp(1)).mean()  # the 0 before is the 1
 
 
 def gold_pairs(gold: Gold, length: int) -> Tensor:
