@@ -14,12 +14,13 @@ from typing import Any
 from wingspan.corpora.checks import Misfit, identity, label_of, list_of, record_of, text_of, whole
 from wingspan.corpora.formats import Holds, Problems
 from wingspan.corpora.mentions import UNITS, Mention, code_points, entities_of, fitting
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Span
 
 Record = dict[str, Any]
-HOLDS = Holds()
 META = "bioc"
+HOLDS = Holds(document_keys=frozenset({META}), entity_keys=frozenset({"id", "concept_id", "infons"}))
 _LARGEST_GAP = 1000  # a larger one is no white space between passages, and the offsets mean something else
+_OWN_OF_DOCUMENT = frozenset({"id", "passages", "annotations"})
 _OWN_OF_PASSAGE = frozenset({"offset", "text", "annotations", "sentences"})
 
 
@@ -171,75 +172,16 @@ def _layout(
     for passage, row in zip(passages, pieces, strict=True):
         span = Span(spans[at].start, spans[at + len(row) - 1].end)
         at += len(row)
-        others = {key: value for key, value in passage.items() if key not in _OWN_OF_PASSAGE and value}
+        others = _kept(passage, _OWN_OF_PASSAGE)
         offset = row[0].offset if unit == UNITS[0] else span.start  # it is written again in code points
         rows.append({"start": span.start, "end": span.end, "offset": offset, **others})
-    layout = {key: value for key, value in record.items() if key not in ("id", "passages", "annotations") and value}
+    layout = _kept(record, _OWN_OF_DOCUMENT)
     return {**layout, "passages": rows, **({"collection": collection} if collection else {})}
 
 
-def bioc_record(document: Document) -> Record:
-    """A document as BioC JSON has it, in the passages that it was read in, or in one."""
-    layout = document.meta.get(META)
-    layout = layout if isinstance(layout, dict) else {}
-    rows: list[Record] = [{"start": 0, "end": len(document.text), "offset": 0}]
-    if _tile(layout.get("passages"), document.text):
-        rows = layout["passages"]
-    passages: list[Record] = []
-    for row in rows:
-        others = {key: value for key, value in row.items() if key not in ("start", "end", "offset")}
-        text = document.text[row["start"] : row["end"]]
-        empty: Record = {"infons": {}, "sentences": [], "relations": []}
-        passages.append({"offset": row["offset"], **empty, **others, "text": text, "annotations": []})
-
-    def offset_of(place: int, is_end: bool) -> int:
-        reached = [row for row in rows if row["start"] < place or (row["start"] == place and not is_end)] or rows[:1]
-        return int(reached[-1]["offset"] + place - reached[-1]["start"])
-
-    taken = {str(entity.meta["id"]) for entity in document.entities if "id" in entity.meta}
-    fresh = (str(number) for number in range(len(document.entities) + len(taken)) if str(number) not in taken)
-    for entity in document.entities:
-        at = max((i for i, row in enumerate(rows) if row["start"] <= entity.start), default=0)
-        locations = []
-        for span in entity.spans:
-            start = offset_of(span.start, False)
-            locations.append({"offset": start, "length": offset_of(span.end, True) - start})
-        passages[at]["annotations"].append(
-            {
-                "id": str(entity.meta["id"]) if "id" in entity.meta else next(fresh),
-                "infons": _infons(entity),
-                "text": document.text_of(entity),
-                "locations": locations,
-            }
-        )
-    others = {key: value for key, value in layout.items() if key not in ("passages", "collection", "id")}
-    return {"id": document.id, "infons": {}, "relations": [], **others, "passages": passages}
-
-
-def _infons(entity: Entity) -> Record:
-    kept = entity.meta.get("infons")
-    infons: Record = dict(kept) if isinstance(kept, dict) else {}
-    if entity.meta.get("concept_id") is not None:
-        infons["identifier"] = str(entity.meta["concept_id"])
-    return {**infons, "type": entity.label}
-
-
-def _tile(rows: Any, text: str) -> bool:
-    """Whether the passages that were kept still make up this text: in order, with nothing but blanks between."""
-    if not isinstance(rows, list) or not rows:
-        return False
-    at = 0
-    for row in rows:
-        fit = isinstance(row, dict) and all(isinstance(row.get(key), int) for key in ("start", "end", "offset"))
-        if not fit or not at <= row["start"] <= row["end"] <= len(text) or text[at : row["start"]].strip(" "):
-            return False
-        at = row["end"]
-    return at == len(text)
-
-
-def collection_of(document: Document | None) -> Record:
-    """What was kept of the collection that a document came from: source, date, key, infons."""
-    layout = document.meta.get(META) if document is not None else None
-    kept = layout.get("collection") if isinstance(layout, dict) else None
-    base: Record = {"source": "", "date": "", "key": "", "infons": {}}
-    return {**base, **kept} if isinstance(kept, dict) else base
+def _kept(record: Record, own: frozenset[str]) -> Record:
+    """What else a record holds; what is empty is left out, as XML and JSON differ in what they write of it."""
+    kept = {key: value for key, value in record.items() if key not in own and value}
+    if isinstance(relations := kept.get("relations"), list):
+        kept["relations"] = [_kept(item, frozenset()) if isinstance(item, dict) else item for item in relations]
+    return kept

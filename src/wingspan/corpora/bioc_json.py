@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.bioc import HOLDS, Record, bioc_record, collection_of, document_of
+from wingspan.corpora.bioc import HOLDS, Record, document_of
+from wingspan.corpora.bioc_writing import bioc_record, collection_of
 from wingspan.corpora.checks import Misfit
-from wingspan.corpora.files import atomic_write, read_json, stem
+from wingspan.corpora.files import atomic_write, numbered, read_json
 from wingspan.corpora.formats import CorpusError, Format, Problems
+from wingspan.corpora.kept_keys import changed
 from wingspan.corpora.records import dumps
 from wingspan.text import Document
 
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of a file."""
-    for number, (record, collection) in enumerate(_documents(read_json(path), path), 1):
+    return _parsed(read_json(path), path, problems)
+
+
+def _parsed(value: Any, path: Path, problems: Problems) -> Iterator[Document]:
+    for number, (record, collection) in enumerate(_documents(value, path), 1):
         try:
-            yield document_of(record, collection, f"{stem(path)}-{number}", path, problems)
+            yield document_of(record, collection, numbered(path, number), path, problems)
         except Misfit as misfit:
             problems.add(path, None, f"document {number}: {misfit}; mend it, or leave it out with --on-error skip")
 
@@ -40,14 +48,23 @@ def _documents(value: Any, path: Path) -> Iterator[tuple[Record, Record]]:
 
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes one collection, with the source, date and key of the first document's."""
+    with atomic_write(path) as out:
+        for part in _parts(documents):
+            out.write(part)
+
+
+def _parts(documents: Iterable[Document]) -> Iterator[str]:
     rest = iter(documents)
     first = next(rest, None)
-    head = dumps(collection_of(first))
-    with atomic_write(path) as out:
-        out.write(head[:-1] + ', "documents": [')
-        for number, document in enumerate(chain([first], rest) if first is not None else ()):
-            out.write((",\n" if number else "\n") + dumps(bioc_record(document)))
-        out.write("\n]}\n")
+    yield dumps(collection_of(first))[:-1] + ', "documents": ['
+    for number, document in enumerate(chain([first], rest) if first is not None else ()):
+        yield (",\n" if number else "\n") + dumps(bioc_record(document))
+    yield "\n]}\n"
+
+
+def _changes(document: Document) -> Counter[str]:
+    value = json.loads("".join(_parts([document])))
+    return changed(document, _parsed(value, Path("document"), Problems("skip")), HOLDS)
 
 
 FORMAT = Format(
@@ -57,4 +74,5 @@ FORMAT = Format(
     suffixes=(".bioc.json",),
     holds=HOLDS,
     description="passages with annotations of one or several locations (BioC JSON)",
+    changes=_changes,
 )

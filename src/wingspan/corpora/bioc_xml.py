@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import BadGzipFile
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree.ElementTree import Element, ParseError, iterparse
 from xml.sax.saxutils import escape, quoteattr
 
-from wingspan.corpora.bioc import HOLDS, Record, bioc_record, collection_of, document_of
+from wingspan.corpora.bioc import HOLDS, Record, document_of
+from wingspan.corpora.bioc_writing import bioc_record, collection_of
 from wingspan.corpora.checks import Misfit
-from wingspan.corpora.files import atomic_write, open_bytes, stem
+from wingspan.corpora.files import atomic_write, numbered, open_bytes
 from wingspan.corpora.formats import CorpusError, Format, Problems
+from wingspan.corpora.kept_keys import changed
 from wingspan.text import Document
 
 # what XML 1.0 has no way to write
@@ -25,13 +29,18 @@ _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "Bi
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of a collection."""
+    with open_bytes(path) as raw:
+        yield from _parsed(raw, path, problems)
+
+
+def _parsed(raw: IO[bytes], path: Path, problems: Problems) -> Iterator[Document]:
     collection: Record = {}
     number = 0
-    for element in _children(path):
+    for element in _children(raw, path):
         if element.tag == "document":
             number += 1
             try:
-                yield document_of(_record(element), collection, f"{stem(path)}-{number}", path, problems)
+                yield document_of(_record(element), collection, numbered(path, number), path, problems)
             except Misfit as misfit:
                 problems.add(path, None, f"document {number}: {misfit}; mend it, or leave it out with --on-error skip")
             element.clear()
@@ -43,26 +52,25 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
                 collection = {**collection, "infons": infons}
 
 
-def _children(path: Path) -> Iterator[Element]:
+def _children(raw: IO[bytes], path: Path) -> Iterator[Element]:
     """The parts of the collection, one after the other."""
     depth = 0
-    with open_bytes(path) as raw:
-        try:
-            for event, element in iterparse(raw, ("start", "end")):
-                depth += 1 if event == "start" else -1
-                if event == "start" and depth == 1 and element.tag != "collection":
-                    raise CorpusError(f"{path}: no BioC: the root is <{element.tag}>, not <collection>")
-                if event == "end" and depth == 1:
-                    yield element
-        except ParseError as error:
-            line = error.position[0]
-            raise CorpusError(f"{path}:{line}: no valid XML ({error}); mend the file or fetch it again") from error
-        except (BadGzipFile, EOFError, zlib.error) as error:
-            raise CorpusError(f"{path}: no whole gzip file ({error}); fetch it again") from error
-        except CorpusError:
-            raise
-        except (LookupError, ValueError) as error:  # an encoding that does not exist, or that the parser does not know
-            raise CorpusError(f"{path}: no readable XML ({error}); save the file as UTF-8") from error
+    try:
+        for event, element in iterparse(raw, ("start", "end")):
+            depth += 1 if event == "start" else -1
+            if event == "start" and depth == 1 and element.tag != "collection":
+                raise CorpusError(f"{path}: no BioC: the root is <{element.tag}>, not <collection>")
+            if event == "end" and depth == 1:
+                yield element
+    except ParseError as error:
+        line = error.position[0]
+        raise CorpusError(f"{path}:{line}: no valid XML ({error}); mend the file or fetch it again") from error
+    except (BadGzipFile, EOFError, zlib.error) as error:
+        raise CorpusError(f"{path}: no whole gzip file ({error}); fetch it again") from error
+    except CorpusError:
+        raise
+    except (LookupError, ValueError) as error:  # an encoding that does not exist, or that the parser does not know
+        raise CorpusError(f"{path}: no readable XML ({error}); save the file as UTF-8") from error
 
 
 def _record(element: Element) -> Record:
@@ -98,17 +106,29 @@ def _number(text: str | None) -> int | str | None:
 
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes one collection, with the source, date and key of the first document's."""
+    with atomic_write(path) as out:
+        for part in _parts(documents, path):
+            out.write(part)
+
+
+def _parts(documents: Iterable[Document], path: Path) -> Iterator[str]:
     rest = iter(documents)
     first = next(rest, None)
     head = collection_of(first)
-    with atomic_write(path) as out:
-        out.write(_HEAD + "<collection>")
-        for tag in ("source", "date", "key"):
-            out.write(f"<{tag}>{_text(head[tag], path)}</{tag}>")
-        out.write(_infons(head, path) + "\n")
-        for document in chain([first], rest) if first is not None else ():
-            out.write(_document(bioc_record(document), path) + "\n")
-        out.write("</collection>\n")
+    yield _HEAD + "<collection>"
+    for tag in ("source", "date", "key"):
+        yield f"<{tag}>{_text(head[tag], path)}</{tag}>"
+    yield _infons(head, path) + "\n"
+    for document in chain([first], rest) if first is not None else ():
+        yield _document(bioc_record(document), path) + "\n"
+    yield "</collection>\n"
+
+
+def _changes(document: Document) -> Counter[str]:
+    """Values of JSON that are no strings, and keys that XML has no element for."""
+    path = Path("document")
+    raw = BytesIO("".join(_parts([document], path)).encode("utf-8"))
+    return changed(document, _parsed(raw, path, Problems("skip")), HOLDS)
 
 
 def _document(record: Record, path: Path) -> str:
@@ -178,4 +198,5 @@ FORMAT = Format(
     suffixes=(".bioc.xml", ".xml"),
     holds=HOLDS,
     description="passages with annotations of one or several locations (BioC XML)",
+    changes=_changes,
 )

@@ -8,21 +8,24 @@ joined.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from wingspan.corpora.brat_writing import APART, LINES, NO_DATABASE, write
+from wingspan.corpora.brat_writing import APART, LINES, NO_DATABASE, lines_of, write
 from wingspan.corpora.checks import shorten
 from wingspan.corpora.files import BYTE_ORDER_MARK, read_lines, read_text
 from wingspan.corpora.formats import CorpusError, Format, Holds, Problems
+from wingspan.corpora.kept_keys import changed
 from wingspan.corpora.mentions import UNITS, Mention, best_unit, entities_of, fitting
 from wingspan.text import Document, Span
 
 _BOUND = re.compile(
     r"(T\S*)\t([^\t]*[^\t\s]) +(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL
 )
+_HOLDS = Holds(document_keys=frozenset({LINES}), entity_keys=frozenset({"id", "concept_id", "attributes", "notes"}))
 _OTHER = re.compile(r"(?:[REAMN#]\S*|\*)\t.*", re.DOTALL)
 
 
@@ -51,7 +54,12 @@ def _document(file: Path, name: str, problems: Problems) -> Document:
     if not file.exists() and annotations.exists():
         raise CorpusError(f"{annotations}: there is no {file.name} beside it; put the text there, brat needs both")
     raw = read_text(file, keep_mark=True)
-    mentions, others = _parse(annotations, problems) if annotations.exists() else ([], [])
+    return _parsed(raw, read_lines(annotations) if annotations.exists() else (), file, name, problems)
+
+
+def _parsed(raw: str, lines: Iterable[tuple[int, str]], file: Path, name: str, problems: Problems) -> Document:
+    annotations = file.with_suffix(".ann")
+    mentions, others = _parse(lines, annotations, problems)
     text = _text_that_fits(raw, mentions)
     if text != raw:
         problems.note(file, "the offsets fit if line ends count as one character and the byte order mark as none")
@@ -76,11 +84,11 @@ def _document(file: Path, name: str, problems: Problems) -> Document:
     return Document(name, text, tuple(entities), meta={LINES: kept} if kept else {})
 
 
-def _parse(path: Path, problems: Problems) -> tuple[list[Mention], list[str]]:
+def _parse(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> tuple[list[Mention], list[str]]:
     """The text-bound annotations, and all other lines as they are."""
     bound: list[tuple[int, re.Match[str]]] = []
     others: list[str] = []
-    for number, line in read_lines(path):
+    for number, line in lines:
         if not line.strip():
             continue
         if found := _BOUND.fullmatch(line):
@@ -145,11 +153,19 @@ def _joined(spans: tuple[Span, ...], text: str) -> tuple[Span, ...]:
     return tuple(kept)
 
 
+def _changes(document: Document) -> Counter[str]:
+    """An id that brat does not take, a line about an entity that is gone: the lines to be written show it."""
+    lines = enumerate(lines_of(document), 1)
+    back = _parsed(document.text, lines, Path("document.txt"), document.id, Problems("skip"))
+    return changed(document, [back], _HOLDS)
+
+
 FORMAT = Format(
     name="brat",
     read=read,
     write=write,
     suffixes=(".ann",),
-    holds=Holds(),
+    holds=_HOLDS,
     description="a folder of .txt and .ann files, also discontinuous (brat standoff)",
+    changes=_changes,
 )

@@ -77,14 +77,15 @@ def file_name(identifier: str) -> str:
 
 
 def _write_pair(document: Document, file: Path) -> None:
-    lines = [*_lines(document)]
+    lines = [*lines_of(document)]
     with atomic_write(file) as out:
         out.write(document.text)
     with atomic_write(file.with_suffix(".ann")) as out:
         out.write("".join(f"{line}\n" for line in lines))
 
 
-def _lines(document: Document) -> Iterator[str]:
+def lines_of(document: Document) -> Iterator[str]:
+    """The lines of the .ann file."""
     kept = document.meta.get(LINES)
     others = [str(line) for line in kept if "\n" not in str(line)] if isinstance(kept, list) else []
     names = _names(document.entities)

@@ -53,7 +53,7 @@ class Layout:
         """Whether a line that starts with # is no word: it has other columns, or no tags where tags belong."""
         if len(columns) != self.width:
             return True
-        return self.scheme != "IO" and not all(_is_tag(columns[column]) for column in self.tags)
+        return self.scheme != "IO" and not all(is_tag(columns[column]) for column in self.tags)
 
 
 @dataclass
@@ -165,13 +165,14 @@ def _misfit(columns: list[str], layout: Layout, check: bool) -> str | None:
     if not columns[layout.token]:
         return "the word is empty; remove the line"
     for column in layout.tags if check and layout.scheme != "IO" else ():
-        if not _is_tag(columns[column]):
+        if not is_tag(columns[column]):
             value = shorten(columns[column])
             return f"{value} in column {column + 1} is no tag of scheme {layout.scheme}; write O, or B- and a label"
     return None
 
 
-def _is_tag(value: str) -> bool:
+def is_tag(value: str) -> bool:
+    """Whether a value has the form of a tag: O, or a letter such as B and a label."""
     letter, label = parse(value)
     return label is None or bool(letter)
 

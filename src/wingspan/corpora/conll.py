@@ -6,16 +6,30 @@ first for its layout, then for its sentences, so that a file of any size needs t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from wingspan.corpora.checks import SHAPE, WORDS
-from wingspan.corpora.columns import DOCUMENT_MARK, EMPTY, Block, Layout, blocks, find_layout
-from wingspan.corpora.files import BYTE_ORDER_MARK, atomic_write, stem
+from wingspan.corpora.columns import DOCUMENT_MARK, EMPTY, Block, Layout, blocks, find_layout, is_tag
+from wingspan.corpora.files import BYTE_ORDER_MARK, atomic_write, numbered
 from wingspan.corpora.formats import CorpusError, Format, Holds, Problems
+from wingspan.corpora.kept_keys import changed
 from wingspan.corpora.tags import SCHEMES, TaggedSpan, spans_of, tags_of
 from wingspan.corpora.word_level import in_words
 from wingspan.text import Document, Entity, Span
+
+_HOLDS = Holds(
+    discontinuous=False,
+    exact_text=False,
+    documents_without_words=False,
+    words=True,
+    groups=True,
+    ids=False,
+    document_keys=frozenset({"comments", "columns"}),
+)
+_UNKNOWN = "_"
 
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
@@ -38,9 +52,9 @@ def read_conll(
     if layout is None:
         return
     problems.note(path, layout.in_words())
-    name, repairs = stem(path), 0
+    repairs = 0
     for block in blocks(path, layout, problems):
-        document, broken = _document(block, layout, name)
+        document, broken = _document(block, layout, numbered(path, block.number))
         repairs += broken
         yield document
     if repairs:
@@ -60,29 +74,29 @@ def _document(block: Block, layout: Layout, name: str) -> tuple[Document, int]:
         meta["comments"] = block.comments
     if layout.others:
         meta["columns"] = [[row[column] for row in block.rows] for column in layout.others]
-    identity = f"{name}-{block.number}"
-    return Document.from_words(identity, words, tuple(entities.values()), group=block.group, meta=meta), broken
+    return Document.from_words(name, words, tuple(entities.values()), group=block.group, meta=meta), broken
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes IOB2 with as many tag columns as the most deeply nested sentence needs, divided by tabs.
 
-    Groups become `-DOCSTART- (name)` lines. Comments and other columns that were read are written back.
+    Groups become `-DOCSTART- (name)` lines. Comments and other columns that were read are written back; a sentence that
+    has fewer of them than others has _ in the rest.
     """
     kept = list(documents)  # the number of columns is the same in the whole file, and the last sentence may set it
     tagged = [_tagged(document) for document in kept]
     layers = max((len(tags) for _, tags in tagged), default=1)
-    extra = {len(_other_columns(document)) for document in kept}
-    with_others = len(extra) == 1
+    others = [_other_columns(document) for document in kept]
+    width = max(map(len, others), default=0)
     group = None
     with atomic_write(path) as out:
-        for number, (document, (words, tags)) in enumerate(zip(kept, tagged, strict=True)):
+        for number, (document, (words, tags), extra) in enumerate(zip(kept, tagged, others, strict=True)):
             head = [f"{DOCUMENT_MARK} ({document.group or ''})", ""] if document.group != group else []
             group = document.group
-            columns = [words, *(_other_columns(document) if with_others else []), *tags]
+            columns = [words, *extra, *([[_UNKNOWN] * len(words)] * (width - len(extra))), *tags]
             columns += [["O"] * len(words)] * (layers - len(tags))
             rows = ["\t".join(row) for row in zip(*columns, strict=True)]
-            _check(document, words, columns)
+            _check(document, words, columns, layers)
             lines = [*head, *_comments(document), *(rows or [EMPTY])]
             if number == 0 and lines[:1] and lines[0].startswith(BYTE_ORDER_MARK):
                 out.write(BYTE_ORDER_MARK)  # readers drop one, and the word has one of its own
@@ -115,7 +129,16 @@ def _comments(document: Document) -> list[str]:
     return [line for line in lines if line.startswith("#") and "\n" not in line]
 
 
-def _check(document: Document, words: list[str], columns: list[list[str]]) -> None:
+def _changes(document: Document) -> Counter[str]:
+    """Comments and columns of another shape than ours, and comments whose last column could be a tag."""
+    comments = [
+        line for line in _comments(document) if "\t" not in line or not is_tag(line.rstrip("\t").split("\t")[-1])
+    ]
+    back = {"comments": [line for line in comments if line != EMPTY], "columns": _other_columns(document)}
+    return changed(document, [replace(document, meta=back)], _HOLDS)
+
+
+def _check(document: Document, words: list[str], columns: list[list[str]], layers: int) -> None:
     """What would be read back as something else is refused."""
     for column in columns:
         for value in column:
@@ -126,6 +149,10 @@ def _check(document: Document, words: list[str], columns: list[list[str]]) -> No
                 )
     if any(word.startswith(DOCUMENT_MARK) for word in words):
         raise CorpusError(f"document {document.id}: the word {DOCUMENT_MARK} marks a new document in columns")
+    for comment in _comments(document):
+        parts = comment.split("\t")
+        if len(parts) == len(columns) and all(map(is_tag, parts[-layers:])):
+            raise CorpusError(f"document {document.id}: the comment {comment!r} would be read as a word; shorten it")
     if "\n" in (document.group or ""):
         raise CorpusError(f"document {document.id}: the group {document.group!r} holds a line end; rename it")
 
@@ -135,10 +162,9 @@ FORMAT = Format(
     read=read,
     write=write,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".bioes", ".tsv", ".annotated"),
-    holds=Holds(
-        discontinuous=False, exact_text=False, documents_without_words=False, words=True, groups=True, ids=False
-    ),
+    holds=_HOLDS,
     unit="words",
     description="one word on each line with tags (CoNLL, GermEval): read in IOB1, IOB2, BIOES, BILOU or BMES, written "
     "in IOB2, nested entities in further tag columns",
+    changes=_changes,
 )

@@ -37,7 +37,7 @@ _LOOKED_AT = 50  # records; one without entities often fits several formats
 def by_suffix(path: str | Path) -> str:
     """The format that a name asks for, for writing. Longer endings win: .spert.json is said, .json is not."""
     path = Path(path)
-    found = _named(path)
+    found = named(path)
     if found:
         return found
     if path.is_dir():
@@ -57,15 +57,16 @@ def detect(path: str | Path) -> str:
     if path.is_dir():
         return _of_folder(path)
     name = path.name.lower().removesuffix(".gz")
-    named = _named(path)
-    if named and named != "jsonl":
-        return named
+    found = named(path)
+    if found and found != "jsonl":
+        return found
     if name.endswith(_JSON_LINES):
         return _of_records(path, _json_lines(path), "jsonl")
     return _of_content(path)
 
 
-def _named(path: Path) -> str | None:
+def named(path: Path) -> str | None:
+    """The format whose declared endings the name has, or None."""
     name = path.name.lower().removesuffix(".gz")
     fitting = [(len(end), known) for known, ends in SUFFIXES.items() for end in ends if name.endswith(end)]
     return max(fitting)[1] if fitting else None

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from wingspan.corpora.checks import SHAPE, refuse_fragments
-from wingspan.corpora.files import stem
+from wingspan.corpora.files import numbered
 from wingspan.corpora.formats import CorpusError, Format, Holds, Problems
+from wingspan.corpora.kept_keys import of_entity
 from wingspan.corpora.tags import UNTYPED
 from wingspan.corpora.word_level import WordRanges, word_spans
 from wingspan.text import Document, Entity, Span
@@ -22,6 +24,8 @@ from wingspan.text import Document, Entity, Span
 SPANS_KEY = "sc"
 """The span group that spaCy's span categorizer reads by default."""
 _OURS = "wingspan"
+_KEYS = frozenset({"id", "kb_id"})
+"""The keys of entities that a spaCy span has a place for, as strings."""
 # what spaCy and its serializer raise on damaged files
 _DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError, zlib.error)
 
@@ -44,7 +48,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
     try:
         packed = spacy.tokens.DocBin().from_disk(path)
         docs = list(packed.get_docs(spacy.vocab.Vocab()))
-        documents = [_document(doc, f"{stem(path)}-{number}") for number, doc in enumerate(docs, 1)]
+        documents = [_document(doc, numbered(path, number)) for number, doc in enumerate(docs, 1)]
     except _DAMAGED as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         problems.add(path, None, f"no DocBin that spaCy can read ({reason[:200]}); write the file again")
@@ -182,6 +186,12 @@ def _kept(document: Document, doc: Any) -> dict[str, Any]:
     return kept
 
 
+def _changes(document: Document) -> Counter[str]:
+    """Spans keep their two ids as strings, and an empty one is none."""
+    kept = [(entity.meta[key], key) for entity in document.entities for key in _KEYS & entity.meta.keys()]
+    return Counter(of_entity(key) for value, key in kept if not isinstance(value, str) or not value)
+
+
 FORMAT = Format(
     name="docbin",
     read=read,
@@ -196,7 +206,9 @@ FORMAT = Format(
         meta=True,
         scores=True,
         entity_meta=False,
+        entity_keys=_KEYS,
         datasets=True,
     ),
     description="spaCy DocBin with doc.ents and doc.spans['sc'] (extra: spacy)",
+    changes=_changes,
 )

@@ -111,6 +111,11 @@ def stem(path: str | Path) -> str:
     return Path(name).stem or name
 
 
+def numbered(path: str | Path, number: int) -> str:
+    """The id of a document that has none of its own, by its place in the file, counted from 1."""
+    return f"{stem(path)}-{number}"
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked if its name ends in .gz."""

@@ -7,6 +7,7 @@ at the first one or counts them, as the user chose.
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,10 @@ class Holds:
     scores: bool = False
     entity_meta: bool | None = None
     """Whether unknown keys of entities survive, where that differs from those of documents."""
+    document_keys: frozenset[str] = frozenset()
+    """Keys in the `meta` of documents that survive where not all do."""
+    entity_keys: frozenset[str] = frozenset()
+    """Keys in the `meta` of entities that survive where not all do."""
     ids: bool = True
     """Whether document ids survive (False: they are made from the file's name and the document's place)."""
     datasets: bool = False
@@ -80,6 +85,8 @@ class Format:
     unit: Literal["code points", "utf-16", "words"] = "code points"
     inclusive_ends: bool = False
     description: str = ""
+    changes: Callable[[Document], Counter[str]] | None = None
+    """What writing and reading one document changes although `holds` has its key: description -> how many."""
 
 
 def open_text(path: Path) -> IO[str]:

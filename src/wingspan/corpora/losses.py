@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from wingspan.corpora.checks import SHAPE
 from wingspan.corpora.formats import Format, Holds
-from wingspan.corpora.overlaps import flatten
+from wingspan.corpora.kept_keys import of_document, of_entity
+from wingspan.corpora.overlaps import flatten, joined
 from wingspan.corpora.word_level import WordRanges, word_spans
 from wingspan.text import Document, Entity, Span
 
@@ -29,8 +30,11 @@ DATASETS = "names of datasets (not written)"
 SCORES = "scores (not written)"
 
 
-def fit(document: Document, target: Format) -> tuple[Document, Counter[str]]:
-    """The document as the format can hold it, and what was lost on the way: description -> how many."""
+def fit(document: Document, target: Format, made_id: str | None = None) -> tuple[Document, Counter[str]]:
+    """The document as the format can hold it, and what was lost on the way: description -> how many.
+
+    `made_id` is the id that the target's reader will make for this place, where the format stores none.
+    """
     holds = target.holds
     lost: Counter[str] = Counter()
     if not holds.discontinuous:
@@ -44,6 +48,9 @@ def fit(document: Document, target: Format) -> tuple[Document, Counter[str]]:
     if not holds.exact_text:
         lost[SPACES] += not _keeps_spaces(document, holds)
     _count_fields(document, holds, lost)
+    lost[IDS] += not holds.ids and document.id != made_id
+    if target.changes is not None:
+        lost.update(target.changes(document))
     return document, +lost
 
 
@@ -68,7 +75,7 @@ def _on_words(document: Document, lost: Counter[str]) -> Document:
     moved: list[Entity] = []
     for entity in document.entities:
         touched = [ranges.touched(span) for span in entity.spans]
-        spans = _joined([ranges.characters(span) for span in touched if span.width])
+        spans = joined([ranges.characters(span) for span in touched if span.width])
         if not spans:
             lost[WORDLESS] += 1
             continue
@@ -83,17 +90,6 @@ def _distinct(document: Document, entities: Sequence[Entity], lost: Counter[str]
     return replace(document, entities=kept)
 
 
-def _joined(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Fragments in order; those that came to overlap by widening are one."""
-    joined: list[Span] = []
-    for span in sorted(spans):
-        if joined and span.start < joined[-1].end:
-            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
-        else:
-            joined.append(span)
-    return tuple(joined)
-
-
 def _one_label(document: Document, lost: Counter[str]) -> Document:
     first: dict[tuple[Span, ...], Entity] = {}
     for entity in document.entities:
@@ -106,12 +102,11 @@ def _count_fields(document: Document, holds: Holds, lost: Counter[str]) -> None:
     lost[WORD_EDGES] += not holds.words and document.words is not None
     lost[SENTENCES] += not holds.sentences and document.sentences is not None
     lost[GROUPS] += not holds.groups and document.group is not None
-    lost[IDS] += not holds.ids
     lost[DATASETS] += not holds.datasets and document.dataset != "main"
     if not holds.scores:
         lost[SCORES] += sum(entity.score != 1.0 for entity in document.entities)
     if not holds.meta:
-        lost.update(f"values of {key!r} of documents (not written)" for key in document.meta if key != SHAPE)
+        lost.update(of_document(key) for key in document.meta if key not in (SHAPE, *holds.document_keys))
     if not (holds.meta if holds.entity_meta is None else holds.entity_meta):
         keys = [key for entity in document.entities for key in entity.meta]
-        lost.update(f"values of {key!r} of entities (not written)" for key in keys)
+        lost.update(of_entity(key) for key in keys if key not in holds.entity_keys)

@@ -57,9 +57,20 @@ def _without_overlap(order: Iterable[Entity]) -> list[Entity]:
     for entity in order:
         if not any(_is_taken(span, taken) for span in entity.spans):
             kept.append(entity)
-            for span in entity.spans:
+            for span in joined(entity.spans):  # the fragments of one entity may overlap each other
                 insort(taken, span)
     return kept
+
+
+def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Spans in order; those that overlap are one."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start < found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return tuple(found)
 
 
 def _is_taken(span: Span, taken: list[Span]) -> bool:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wingspan.corpora.checks import refuse_fragments, shorten
 from wingspan.corpora.files import atomic_write, read_lines
 from wingspan.corpora.formats import CorpusError, Format, Holds, Problems
+from wingspan.corpora.kept_keys import changed
 from wingspan.corpora.mentions import UNITS, Mention, best_unit, entities_of
 from wingspan.text import Document, Entity
 
@@ -23,6 +24,13 @@ _NUMBER = re.compile(r" *-?[0-9]{1,18} *")
 _LINE_END = re.compile(r"[\r\n]")
 _BREAK = re.compile(r"[\t\r\n]")
 _META, _MORE = "pubtator", "pubtator_columns"
+_HOLDS = Holds(
+    discontinuous=False,
+    exact_text=False,
+    document_keys=frozenset({_META}),
+    entity_keys=frozenset({"concept_id", _MORE}),
+)
+Lines = Callable[[], Iterable[tuple[int, str]]]
 
 
 @dataclass
@@ -37,7 +45,11 @@ class _Block:
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of a file. Texts that share an id, such as the passages of one article, share a group."""
-    times = Counter(_first_lines(path))
+    return _parsed(lambda: read_lines(path), path, problems)
+
+
+def _parsed(lines: Lines, path: Path, problems: Problems) -> Iterator[Document]:
+    times = Counter(_first_lines(lines()))
     seen: Counter[str] = Counter()
     units: Counter[str] = Counter()
     otherwise = 0
@@ -60,7 +72,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
             layout["relations"] = block.relations
         return Document(name, text, tuple(entities), group=group, meta={_META: layout})
 
-    for block in _blocks(path, problems):
+    for block in _blocks(lines(), path, problems):
         yield finish(block)
     if not units:
         problems.note(path, "no document in it; a document starts with a line such as 123|t|Title")
@@ -73,19 +85,19 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
         problems.note(path, f"{otherwise} surfaces are written otherwise than the text at their offsets, which is kept")
 
 
-def _first_lines(path: Path) -> Iterator[str]:
+def _first_lines(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
     fresh = True
-    for _, line in read_lines(path):
+    for _, line in lines:
         passage = PASSAGE.match(line)
         if passage and (fresh or passage[2] == "t"):
             yield passage[1].strip()
         fresh = not line.strip()
 
 
-def _blocks(path: Path, problems: Problems) -> Iterator[_Block]:
+def _blocks(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> Iterator[_Block]:
     block: _Block | None = None
     fresh = True
-    for number, line in read_lines(path):
+    for number, line in lines:
         if not line.strip():
             fresh = True
             continue
@@ -130,13 +142,16 @@ def write(documents: Iterable[Document], path: Path) -> None:
         for document in documents:
             refuse_fragments(document, "PubTator")
             _check_id(document.id, seen)
-            for letter, passage in _passages(document):
-                out.write(f"{document.id}|{letter}|{passage}\n")
-            for entity in document.entities:
-                out.write("\t".join([document.id, *_columns(document, entity)]) + "\n")
-            for relation in _layout(document).get("relations", []):
-                out.write("\t".join([document.id, *(_BREAK.sub(" ", str(value)) for value in relation)]) + "\n")
-            out.write("\n")
+            out.write("".join(f"{line}\n" for line in [*_lines(document), ""]))
+
+
+def _lines(document: Document) -> Iterator[str]:
+    for letter, passage in _passages(document):
+        yield f"{document.id}|{letter}|{passage}"
+    for entity in document.entities:
+        yield "\t".join([document.id, *_columns(document, entity)])
+    for relation in _layout(document).get("relations", []):
+        yield "\t".join([document.id, *(_BREAK.sub(" ", str(value)) for value in relation)])
 
 
 def _check_id(name: str, seen: set[str]) -> None:
@@ -188,11 +203,18 @@ def _columns(document: Document, entity: Entity) -> list[str]:
     return [str(entity.start), str(entity.end), surface, *columns]
 
 
+def _changes(document: Document) -> Counter[str]:
+    """A relation or column that would not be one again: the lines to be written show it."""
+    lines = list(enumerate(_lines(replace(document, id="1")), 1))  # what is wrong with an id, the writer says
+    return changed(document, _parsed(lambda: lines, Path("document"), Problems("skip")), _HOLDS)
+
+
 FORMAT = Format(
     name="pubtator",
     read=read,
     write=write,
     suffixes=(".pubtator", ".pubtator.txt"),
-    holds=Holds(discontinuous=False, exact_text=False),
+    holds=_HOLDS,
     description="title and abstract with one mention on each line (PubTator); line ends become blanks",
+    changes=_changes,
 )

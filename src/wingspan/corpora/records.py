@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wingspan.corpora.checks import Misfit
-from wingspan.corpora.files import atomic_write, read_json_lines, read_lines, read_text, stem
+from wingspan.corpora.files import atomic_write, numbered, read_json_lines, read_lines, read_text
 from wingspan.corpora.formats import Problems
 from wingspan.text import Document
 
@@ -30,7 +30,7 @@ class Place:
     @property
     def name(self) -> str:
         """An id for a record that has none."""
-        return f"{stem(self.path)}-{self.number}"
+        return numbered(self.path, self.number)
 
     def complain(self, message: str) -> None:
         """Tells what does not fit."""

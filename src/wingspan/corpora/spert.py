@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ _OWN = frozenset({"tokens", "entities", "relations", "orig_id"})
 _OWN_OF_ENTITY = frozenset({"type", "start", "end", "score"})
 # relations name entities by their place in the list, which sorting and leaving out would change
 _INDEX = "spert_index"
+CUT_RELATIONS = "relations whose entity is no longer there (left out)"
 
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
@@ -102,11 +104,24 @@ def _is_relations(value: Any) -> bool:
     )
 
 
+def _changes(document: Document) -> Counter[str]:
+    """Relations name entities that may have been removed."""
+    given: Any = document.meta.get("relations")
+    there = {entity.meta.get(_INDEX) for entity in document.entities}
+    cut = (
+        [relation for relation in given if not {relation["head"], relation["tail"]} <= there]
+        if _is_relations(given)
+        else []
+    )
+    return Counter({CUT_RELATIONS: len(cut)})
+
+
 FORMAT = Format(
     name="spert",
     read=read,
     write=write,
     suffixes=(".spert.json",),
+    changes=_changes,
     holds=Holds(
         discontinuous=False,
         exact_text=False,

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from wingspan.corpora import format_named, read
 from wingspan.corpora.detect import by_suffix, detect
-from wingspan.corpora.files import stem
+from wingspan.corpora.files import numbered
 from wingspan.corpora.formats import CorpusError, Format, OnError, Problems
-from wingspan.corpora.losses import IDS, fit
+from wingspan.corpora.losses import fit
 from wingspan.corpora.overlaps import Overlap, flatten
 from wingspan.text import Document
 
@@ -54,14 +54,14 @@ def convert(
         raise CorpusError(f"{target}: format {chosen.name!r} can be read, not written; choose another with --to")
     if not lossy:
         foreseen = Conversion(result.source_format, result.target_format)
-        for _ in _adapted(source, foreseen, chosen, on_error, overlap):
+        for _ in _adapted(source, target, foreseen, chosen, on_error, overlap):
             pass
         if foreseen.losses:
             raise CorpusError(
                 f"{source}: {chosen.name!r} cannot hold {listed(foreseen.losses)}; "
                 "go on with --lossy, or choose another format with --to"
             )
-    documents = _adapted(source, result, chosen, on_error, overlap)
+    documents = _adapted(source, target, result, chosen, on_error, overlap)
     first = next(documents, None)
     if first is None:
         raise CorpusError(f"{source}: there are no documents in it; check the file, and its format with --from")
@@ -70,16 +70,14 @@ def convert(
 
 
 def _adapted(
-    source: Path, result: Conversion, target: Format, on_error: OnError, overlap: Overlap
+    source: Path, target: Path, result: Conversion, chosen: Format, on_error: OnError, overlap: Overlap
 ) -> Iterator[Document]:
     """The documents as the target can hold them; `result` counts along."""
     problems = Problems(on_error)
     for document in read(source, result.source_format, problems=problems):
         document, removed = flatten(document, overlap)
-        document, lost = fit(document, target)
-        if document.id.startswith(f"{stem(source)}-"):
-            del lost[IDS]  # made by the reader from the file's name, as it will be again
         result.documents += 1
+        document, lost = fit(document, chosen, numbered(target, result.documents))
         result.entities += len(document.entities)
         result.flattened += removed
         result.losses.update(lost)

@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 
 from wingspan.corpora import format_named, read, write
-from wingspan.corpora.detect import by_suffix
+from wingspan.corpora.detect import by_suffix, named
+from wingspan.corpora.files import numbered
 from wingspan.corpora.formats import Format
 from wingspan.corpora.losses import fit
 from wingspan.decoding import Overlap
@@ -43,9 +44,11 @@ def predict(
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
     if output is not None:
         target = format_named(to or by_suffix(output))
-        write(counted.fitted(target), output, target.name)
+        write(counted.fitted(target, output), output, target.name)
         for what, count in counted.lost.most_common():
-            console.print(f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False)
+            console.print(
+                f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False, soft_wrap=True
+            )
     elif console.is_terminal:
         for document in counted:
             console.print(document.id, style="dim", markup=False, highlight=False)
@@ -64,10 +67,10 @@ class Counted:
         self.number = 0
         self.lost: Counter[str] = Counter()
 
-    def fitted(self, target: Format) -> Iterator[Document]:
-        """The documents as the format can hold them."""
+    def fitted(self, target: Format, path: Path) -> Iterator[Document]:
+        """The documents as the format can hold them in a file of that name."""
         for document in self:
-            document, lost = fit(document, target)
+            document, lost = fit(document, target, numbered(path, self.number))
             self.lost.update(lost)
             yield document
 
@@ -96,6 +99,7 @@ def of_path(path: Path, format: str | None) -> Iterator[Document]:
         format is None
         and path.is_file()
         and path.suffix in (".txt", ".md", "")
+        and named(path) is None
         and not path.with_suffix(".ann").exists()
     ):
         try:
