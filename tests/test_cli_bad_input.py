@@ -12,8 +12,8 @@ from shells import QUICK, lines, training
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ("bundlin", "no recipe 'bundlin', did you mean 'bundling'?"),
-        ("bundling/bl-spam", "has no variant 'bl-spam', did you mean 'bl-span"),
+        ("bundlin", "no recipe 'bundlin'; did you mean 'bundling'? There are baseline, "),
+        ("bundling/bl-spam", "has no variant 'bl-spam'; did you mean 'bl-span"),
         ("nowhere.py", "nowhere.py: no such Python file; check the path"),
     ],
 )

@@ -140,6 +140,7 @@ def test_validate_lists_every_problem_and_fails(tmp_path: Path) -> None:
     assert "in.jsonl:2" in done.stdout
     assert "in.jsonl:3" in done.stdout
     assert "2 problems" in done.stdout
+    assert "in.jsonl: 1 problem\n" in run("validate", lines(source, NESTED, bad), code=1)
 
 
 def test_split_writes_parts_and_folds(tmp_path: Path) -> None:

@@ -44,6 +44,27 @@ def test_train_predict_evaluate_info(shell, tmp_path):
     assert facts["max_width"] >= 1
 
 
+def test_lines_are_not_wrapped_in_a_pipe(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    out, _ = shell("info", shell.model)
+    facts = json.loads(shell("info", shell.model, "--json", "-")[0])
+    assert [line.partition(":")[0] for line in out.splitlines()] == list(facts)
+    out, _ = shell("evaluate", shell.model, shell.dev)
+    assert any(line.startswith("Coverage: ") and len(line) > 40 for line in out.splitlines())
+
+
+def test_predict_reads_a_declared_ending_as_a_corpus(shell, tmp_path):
+    (tmp_path / "x.pubtator.txt").write_text("7|t|Loss of BRCA1 in mice.\n7|a|None.\n7\t8\t13\tBRCA1\tGene\n")
+    (tmp_path / "y.txt").write_text("7|t|Loss of BRCA1 in mice.\n")
+    for given in (["x.pubtator.txt", "y.txt"], [""]):  # two files, and the folder that holds them
+        out, _ = shell("predict", *(tmp_path / name for name in given), "--model", shell.model)
+        records = [json.loads(line) for line in out.splitlines()]
+        assert [(record["id"], record["text"]) for record in records] == [
+            ("7", "Loss of BRCA1 in mice. None."),
+            ("y", "7|t|Loss of BRCA1 in mice.\n"),
+        ]
+
+
 def test_json_on_standard_output_is_nothing_but_json(shell, tmp_path):
     out, err = shell.trains(tmp_path / "run", "--dev", shell.dev, "--json", "-")
     assert json.loads(out)["protocol"] == "recognition"

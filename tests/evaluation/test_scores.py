@@ -72,6 +72,8 @@ def test_json_shape():
     assert record["mode"] == "strict"
     assert {"precision", "recall", "f1", "tp", "fp", "fn"} <= record["micro"].keys()
     assert record["macro"]["labels"] == 3
+    assert set(record["macro"]) == {"precision", "recall", "f1", "labels"}
+    assert set(record["document_macro"]) == {"precision", "recall", "f1", "documents"}
     assert record["labels"]["gene"]["gold"] == 3
     assert record["coverage"]["documents"] == 2
 

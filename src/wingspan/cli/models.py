@@ -180,7 +180,7 @@ def predict(
         console=console,
     )
     if output is not None:
-        console.print(f"{output}: {number:,} documents", highlight=False)
+        console.print(f"{output}: {number:,} documents", highlight=False, soft_wrap=True)
 
 
 @app.command(epilog="Example: wingspan evaluate runs/mine test.jsonl --json figures.json")
@@ -236,4 +236,4 @@ def info(
         write_figures(facts, json)
         return
     for name, value in facts.items():
-        Console().print(f"{name}: {value}", highlight=False, markup=False)
+        Console().print(f"{name}: {value}", highlight=False, markup=False, soft_wrap=True)

@@ -117,12 +117,13 @@ class Scores:
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data, ready for JSON."""
         macro, by_document = self.macro._asdict(), self.document_macro._asdict()
+        labels, documents = macro.pop("over"), by_document.pop("over")
         return {
             "protocol": "recognition",
             "mode": self.mode,
             "micro": self.micro.to_dict(),
-            "macro": {**macro, "labels": macro.pop("over")},
-            "document_macro": {**by_document, "documents": by_document.pop("over")},
+            "macro": {**macro, "labels": labels},
+            "document_macro": {**by_document, "documents": documents},
             "labels": {label: counts.to_dict() for label, counts in self.labels.items()},
             "coverage": dict(self.coverage),
             "notes": list(self.notes),

@@ -29,20 +29,18 @@ def find(name: str) -> Recipe:
     if system == "auto":
         system = "baseline"
     if system not in NAMES:
-        raise ValueError(f"no recipe {system!r}{near(system, NAMES)}; there are {', '.join(NAMES)}")
+        raise ValueError(f"no recipe {system!r}; {near(system, NAMES)} {', '.join(NAMES)}")
     known = variants(system)
     if variant not in known:
         names = [v for v in known if v]
-        raise ValueError(
-            f"recipe {system!r} has no variant {variant!r}{near(variant, names)}; there are {', '.join(names)}"
-        )
+        raise ValueError(f"recipe {system!r} has no variant {variant!r}; {near(variant, names)} {', '.join(names)}")
     return known[variant]()
 
 
 def near(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """A hint for a misspelt name."""
+    """A hint for a misspelt name, and the start of the list of all."""
     close = difflib.get_close_matches(name, known, 1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f"did you mean {close[0]!r}? There are" if close else "there are"
 
 
 def import_file(path: Path) -> ModuleType:

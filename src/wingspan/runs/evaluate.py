@@ -38,7 +38,7 @@ def evaluate(
     figures = {"proposals": proposal_recall(recognizer, gold)} if proposes(recognizer) else {}
     if console is not None:
         for line in [*coverage.lines(), *map(said, figures.values()), *unknown_labels(recognizer, gold)]:
-            console.print(line, highlight=False, markup=False)
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     found = recognizer.predict(gold, batch_size=batch_size)
     return replace(recognition(gold, found, mode), coverage={**coverage.to_dict(), **figures})
 

@@ -179,13 +179,14 @@ def follow(
 def announce(fitted: Fitted, console: Console) -> None:
     """What is about to be trained, and what can never be found, before the first step."""
     recipe, types = fitted.recipe, sum(len(labels) for labels in fitted.labels.types.values())
-    console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False)
+    console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False, soft_wrap=True)
     for line in fitted.coverage.lines():
-        console.print(line, highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, "
         f"{recipe.overlap} decoding, entities read from {recipe.read_with}.",
         highlight=False,
+        soft_wrap=True,
     )
 
 
@@ -200,7 +201,7 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
         print_scores(scores, console)
         if proposes(model):
             model.facts["proposals"] = proposal_recall(model, gold, batch_size=64)
-            console.print(said(model.facts["proposals"]), highlight=False)
+            console.print(said(model.facts["proposals"]), highlight=False, soft_wrap=True)
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores

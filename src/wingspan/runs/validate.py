@@ -101,6 +101,7 @@ def show(report: Report, console: Console) -> None:
     lines += [f"problem: {message}" for message in report.problems[:SHOWN]]
     if len(report.problems) > SHOWN:
         lines.append(f"... and {len(report.problems) - SHOWN:,} problems more; --json FILE has all of them")
-    lines.append(f"{report.path}: {len(report.problems) or 'no'} problems")
+    count = len(report.problems)
+    lines.append(f"{report.path}: {count or 'no'} problem{'' if count == 1 else 's'}")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
