@@ -67,6 +67,21 @@ class RunningMax(torch.autograd.Function):
         return total + passed, None
 
 
+def add_maxima(base: Tensor, words: Tensor, weight: Tensor, width: int) -> Tensor:
+    """Maxima of all spans times a weight, and a base that may be the same for many of them.  -> (B, L, W, out)
+
+    Prediction on a CPU goes width by width: the maxima are never all in memory, and what is no span costs nothing.
+    """
+    if torch.is_grad_enabled() or words.is_cuda:
+        return base + max_words(words, width) @ weight
+    out = base.expand(*words.shape[:2], width, -1).contiguous()  # written over where it is as large already
+    widest = words
+    for step in range(min(width, words.shape[1])):
+        widest = torch.maximum(widest[:, : words.shape[1] - step], words[:, step:])
+        out[:, : widest.shape[1], step] += widest @ weight
+    return out
+
+
 def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     """Means over listed spans of any width, from prefix sums.  (B, L, D), (B, M), (B, M) -> (B, M, D)"""
     sums = F.pad(words.cumsum(1, dtype=torch.float32), (0, 0, 1, 0))  # (B, L+1, D); float32: long sums lose digits

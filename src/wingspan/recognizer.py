@@ -184,7 +184,8 @@ class Recognizer:
 
     def _run(self, pool: list[tuple[Pending, Sentence]], batch_size: int, threshold: Thresholds) -> None:
         """Finds the entities of pooled sentences, batch by batch, longest first."""
-        lengths = [len(sentence.words) for _, sentence in pool]
+        measure = self.learner.model.encoder.tokenize.measure
+        lengths = [sum(measure(sentence.words)) for _, sentence in pool]  # the encoder's time goes by pieces, not words
         for batch in batches(lengths, batch_size, budget=self.recipe.train.budget):
             found = self.read([pool[at][1] for at in batch], threshold)
             for at, entities in zip(batch, found, strict=True):

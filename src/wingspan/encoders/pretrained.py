@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -92,14 +93,19 @@ class PieceTokenize(Tokenize):
             self.cache[short] = cut
         return cut
 
+    def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
+        """The pieces of each word: a look into the cache for most, and no call."""
+        known = self.cache.get
+        return [known(word) or self.pieces(word) for word in words]
+
     def measure(self, words: Sequence[str]) -> list[int]:
         """How many pieces each word has."""
-        return [len(self.pieces(word)) for word in words]
+        return [len(pieces) for pieces in self.cut(words)]
 
     def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
         """Pieces with the tokenizer's own special tokens around them."""
-        cuts = [[self.pieces(word) for word in sentence.words] for sentence in sentences]
-        ids = [[*self.front, *(i for cut in row for i in cut), *self.behind] for row in cuts]
+        cuts = [self.cut(sentence.words) for sentence in sentences]
+        ids = [[*self.front, *chain.from_iterable(row), *self.behind] for row in cuts]
         longest = max(len(row) for row in ids)
         tokens = np.full((len(ids), longest), self.padding, dtype=np.int64)
         owner = np.full((len(ids), longest), -1, dtype=np.int64)  # the word of each token

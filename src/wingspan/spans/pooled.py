@@ -35,6 +35,8 @@ class PooledSpans(SpanRepresentation):
         unknown = [view for view in views if view not in VIEWS]
         if unknown:
             raise ValueError(f"PooledSpans has no view {unknown[0]!r}; use {', '.join(VIEWS)}")
+        if not views or len(set(views)) < len(views):
+            raise ValueError(f"PooledSpans takes each view once, and at least one; not {', '.join(views) or 'none'}")
         self.views = tuple(views)
         self.sentence = sentence
         # row 0 is width 1; training keeps gold spans wider than the grid, which share the last row
@@ -57,24 +59,21 @@ class PooledSpans(SpanRepresentation):
         """Each view times its columns of the weight; all but the maximum commute with it, so words go first."""
         words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
         columns = iter(torch.split(linear.weight, self._sizes(words), dim=1))
-        parts = []
-        for view in self.views:
-            weight = next(columns).T
-            if view == "max":
-                parts.append(pool(view, words.top, candidates) @ weight)
-            else:
-                parts.append(pool(view, words.top @ weight, candidates))
-        shared: Tensor = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
+        weights = {view: next(columns).T for view in self.views}
+        out: Tensor = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
         if self.sentence:
-            shared = shared + (words.sentence @ next(columns).T)[:, None, None]  # (B, 1, 1, out)
+            out = out + (words.sentence @ next(columns).T)[:, None, None]  # (B, 1, 1, out)
         if self.widths is not None:
             rows = self.widths.weight @ next(columns).T
             on_grid = candidates.width is not None
-            shared = shared + (rows[: candidates.width] if on_grid else rows[self._width(candidates)].unsqueeze(2))
-        # writing one vector per span is what costs here: it is done once for all that spans share, then in place
-        out = parts[0] + shared
-        for part in parts[1:]:
-            out += part
+            out = out + (rows[: candidates.width] if on_grid else rows[self._width(candidates)].unsqueeze(2))
+        early = [pool(view, words.top @ weight, candidates) for view, weight in weights.items() if view != "max"]
+        for number, part in enumerate(early):
+            out = out + part if number == 0 else out.add_(part)  # what costs is to write one vector per span
+        if "max" in weights and candidates.width is not None:
+            out = grid.add_maxima(out, words.top, weights["max"], candidates.width)
+        elif "max" in weights:
+            out = out + pool("max", words.top, candidates) @ weights["max"]
         return out.flatten(1, 2)  # (B, M, out)
 
     def _sizes(self, words: Words) -> list[int]:
