@@ -233,3 +233,25 @@ def test_gradient_checkpointing_changes_no_gradient(folder):
         encoder(tensors(encoder.tokenize(SENTENCES), "cpu")).top.square().sum().backward()
         found.append(encoder.model.embeddings.word_embeddings.weight.grad)
     close(*found)
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")  # said by switching oneDNN off and on
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_smaller_dtype_gives_nearly_the_same_float32_vectors(folder, dtype):
+    small = PretrainedEncoder(name=str(folder), dtype=dtype)
+    assert small.model.dtype == getattr(torch, dtype)
+    assert small.blocks is None
+    with torch.backends.mkldnn.flags(enabled=False):  # oneDNN has no such kernels on some CPUs
+        top = encode(small, SENTENCES).top
+    assert top.dtype == torch.float32
+    torch.testing.assert_close(top, encode(PretrainedEncoder(name=str(folder)), SENTENCES).top, rtol=0.1, atol=0.1)
+
+
+def test_hidden_words_are_hidden_in_training_only(folder):
+    encoder = PretrainedEncoder(name=str(folder), word_dropout=1.0, dropout=0.0, shapes=False)
+    inputs = tensors(encoder.tokenize(SENTENCES[:1]), "cpu")
+    (tokens,) = encoder.train()._entry(inputs)["input_ids"]
+    assert tokens[inputs.unit_of_token[0] < inputs.unit_mask.shape[1]].unique().tolist() == [encoder.tokenize.hidden]
+    assert tokens[0] == inputs.tokens[0, 0]
+    assert torch.equal(encoder.eval()._entry(inputs)["input_ids"], inputs.tokens)
+    assert all(part.p == 0.0 for part in encoder.model.modules() if isinstance(part, torch.nn.Dropout))

@@ -5,10 +5,11 @@ A unit is a word, or a piece where the encoder works on pieces. Legend: B senten
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,23 @@ class Inputs(NamedTuple):
     core: Array  # (B, 2) units whose spans count
     reach: Array  # (B, 2) units in which they must end
     dataset: Array  # (B,) which corpus the sentence is from
+
+
+class Tokenize(ABC):
+    """The CPU face of an encoder: picklable, without weights, used by data-loader workers."""
+
+    max_length: int
+    """The most pieces one input may have."""
+    unit: Literal["word", "piece"] = "word"
+    """What one vector stands for, and what the widths of spans count."""
+
+    @abstractmethod
+    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
+        """Sentences as arrays."""
+
+    @abstractmethod
+    def measure(self, words: Sequence[str]) -> list[int]:
+        """How many pieces each word costs, so that windows respect `max_length`."""
 
 
 class Gold(NamedTuple):

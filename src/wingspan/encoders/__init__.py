@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
 
-from wingspan.batch import Inputs
-from wingspan.text import Sentence
+from wingspan.batch import Inputs, Tokenize
+
+__all__ = ["Encoder", "Tokenize", "Words"]
 
 
 class Words(NamedTuple):
@@ -20,23 +20,6 @@ class Words(NamedTuple):
     layers: tuple[Tensor, ...]  # each (B, L, D), the embedding output first; empty unless `keep_layers`
     sentence: Tensor  # (B, D) one vector for the whole sentence
     mask: Tensor  # (B, L) true for real units
-
-
-class Tokenize(ABC):
-    """The CPU face of an encoder: picklable, without weights, used by data-loader workers."""
-
-    max_length: int
-    """The most pieces one input may have."""
-    unit: Literal["word", "piece"] = "word"
-    """What one vector stands for, and what the widths of spans count."""
-
-    @abstractmethod
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """Sentences as arrays."""
-
-    @abstractmethod
-    def measure(self, words: Sequence[str]) -> list[int]:
-        """How many pieces each word costs, so that windows respect `max_length`."""
 
 
 class Encoder(nn.Module, ABC):

@@ -6,28 +6,24 @@ Only weights in safetensors are read and no code from a model's folder is ever r
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from wingspan.batch import SHAPES, Inputs, word_units
-from wingspan.encoders import Encoder, Tokenize, Words
+from wingspan.batch import SHAPES, Inputs
+from wingspan.encoders import Encoder, Words
+from wingspan.pieces import PieceTokenize
 from wingspan.short_names import locate
-from wingspan.text import Sentence
 
 Pooling = Literal["first", "last", "mean", "max"]
-PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
-CHARACTERS_PER_WORD = 256
-CACHED_WORDS = 200_000
+Precision = Literal["float32", "bfloat16", "float16"]
 UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # what transformers raises for a bad name or folder
 
 
@@ -57,106 +53,11 @@ def said(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
-class PieceTokenize(Tokenize):
-    """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after."""
-
-    def __init__(self, tokenizer: Any, max_length: int, unit: Literal["word", "piece"], vocabulary: int) -> None:
-        self.backend = tokenizer.backend_tokenizer
-        self.backend.no_truncation()  # both are stored in some tokenizer.json files and would cut text silently
-        self.backend.no_padding()
-        self.unit = unit
-        self.vocabulary = vocabulary
-        self.cache: dict[str, tuple[int, ...]] = {}
-        around = self.backend.encode(["a"], is_pretokenized=True)
-        special = [i for i, mark in zip(around.ids, around.special_tokens_mask, strict=True) if mark]
-        in_front = around.special_tokens_mask.index(0)
-        self.front, self.behind = special[:in_front], special[in_front:]
-        self.has_sentence_token = bool(self.front)
-        self.padding = tokenizer.pad_token_id or 0
-        self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
-        self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
-        self.max_length = max_length - len(special)
-        self.lower_case = self.pieces("Abc") == self.pieces("abc")
-
-    def pieces(self, word: str) -> tuple[int, ...]:
-        """The pieces of one word; a word that yields none is the unknown piece, so that no word is without a vector."""
-        short = word[:CHARACTERS_PER_WORD]
-        cut = self.cache.get(short)
-        if cut is None:
-            whole = short.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to the tokenizer
-            ids = self.backend.encode([whole], is_pretokenized=True, add_special_tokens=False).ids
-            # some tokenizers have a mask token that the model has no row for, and any word may occur in a text
-            known = (i if i < self.vocabulary else self.unknown for i in ids[:PIECES_PER_WORD])
-            cut = tuple(known) or (self.unknown,)
-            if len(self.cache) >= CACHED_WORDS:
-                self.cache.clear()
-            self.cache[short] = cut
-        return cut
-
-    def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
-        """The pieces of each word: a look into the cache for most, and no call."""
-        known = self.cache.get
-        return [known(word) or self.pieces(word) for word in words]
-
-    def measure(self, words: Sequence[str]) -> list[int]:
-        """How many pieces each word has."""
-        return [len(pieces) for pieces in self.cut(words)]
-
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """Pieces with the tokenizer's own special tokens around them."""
-        cuts = [self.cut(sentence.words) for sentence in sentences]
-        ids = [[*self.front, *chain.from_iterable(row), *self.behind] for row in cuts]
-        longest = max(len(row) for row in ids)
-        tokens = np.full((len(ids), longest), self.padding, dtype=np.int64)
-        owner = np.full((len(ids), longest), -1, dtype=np.int64)  # the word of each token
-        mask = np.zeros((len(ids), longest), dtype=bool)
-        for row, (cut, line) in enumerate(zip(cuts, ids, strict=True)):
-            tokens[row, : len(line)] = line
-            mask[row, : len(line)] = True
-            words = np.repeat(np.arange(len(cut)), [len(word) for word in cut])
-            owner[row, len(self.front) : len(self.front) + len(words)] = words
-        units = word_units(sentences) if self.unit == "word" else piece_units(sentences, cuts)
-        if self.unit == "piece":
-            at = np.arange(longest) - len(self.front)
-            owner = np.where(owner >= 0, at, -1)
-        last = units["unit_mask"].shape[1]
-        return Inputs(tokens=tokens, token_mask=mask, unit_of_token=np.where(owner < 0, last, owner), **units)
-
-
-def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]) -> dict[str, Any]:
-    """The fields of `Inputs` when each piece is a unit: as for words, spread over the pieces."""
-    words = word_units(sentences)
-    counts = [np.array([len(cut) for cut in row], dtype=np.int64) for row in cuts]
-    longest = max([int(count.sum()) for count in counts] + [1])
-    shape = (len(sentences), longest)
-    units: dict[str, Any] = {
-        "unit_mask": np.zeros(shape, dtype=bool),
-        "words": np.zeros(shape, dtype=np.int64),
-        "starts": np.zeros(shape, dtype=bool),
-        "ends": np.zeros(shape, dtype=bool),
-        "shapes": np.zeros(shape, dtype=np.int64),
-        "core": np.zeros((len(sentences), 2), dtype=np.int64),
-        "reach": np.zeros((len(sentences), 2), dtype=np.int64),
-        "dataset": words["dataset"],
-    }
-    for row, (sentence, count) in enumerate(zip(sentences, counts, strict=True)):
-        edges = np.concatenate([[0], count.cumsum()])  # the first piece of each word, and one past the last
-        total = int(edges[-1])
-        units["unit_mask"][row, :total] = True
-        units["words"][row, :total] = np.repeat(np.arange(len(count)), count)
-        units["words"][row, total:] = max(len(count) - 1, 0)
-        units["starts"][row, edges[:-1]] = True
-        units["ends"][row, edges[1:] - 1] = True
-        units["shapes"][row, :total] = np.repeat(words["shapes"][row, : len(count)], count)
-        units["core"][row] = edges[list(sentence.core)]
-        units["reach"][row] = edges[list(sentence.reach)]
-    return units
-
-
 class PretrainedEncoder(Encoder):
     """A pretrained Transformer; word vectors are pooled from their pieces.
 
     `shapes` adds an embedding of the word's shape to the input, for tokenizers that forget capitals (None: if they do).
+    `dtype` is what the Transformer computes in; the vectors it gives are float32 outside of autocast.
     `dropout` replaces the model's own; `word_dropout` hides whole words in training, so that context must do.
     """
 
@@ -171,6 +72,7 @@ class PretrainedEncoder(Encoder):
         shapes: bool | None = None,
         dropout: float | None = None,
         word_dropout: float = 0.0,
+        dtype: Precision = "float32",
         max_length: int = 512,
         gradient_checkpointing: bool = False,
         revision: str | None = None,
@@ -187,7 +89,9 @@ class PretrainedEncoder(Encoder):
                 f"encoder {name!r} cannot be loaded ({said(error)}); "
                 "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
             ) from error
-        self._set_up(model, tokenizer, unit, pooling, shapes, dropout, word_dropout, max_length, gradient_checkpointing)
+        self._set_up(
+            model, tokenizer, unit, pooling, shapes, dropout, word_dropout, dtype, max_length, gradient_checkpointing
+        )
 
     def _set_up(
         self,
@@ -198,10 +102,12 @@ class PretrainedEncoder(Encoder):
         shapes: bool | None,
         dropout: float | None,
         word_dropout: float,
+        dtype: Precision,
         max_length: int,
         gradient_checkpointing: bool,
     ) -> None:
         super().__init__()
+        model.to(getattr(torch, dtype))
         if dropout is not None:
             for part in model.modules():
                 if isinstance(part, nn.Dropout):
@@ -228,9 +134,9 @@ class PretrainedEncoder(Encoder):
 
     @property
     def blocks(self) -> nn.ModuleList | None:
-        """The Transformer blocks of models built like BERT."""
+        """The Transformer blocks of models built like BERT; parts that copy them compute in float32."""
         stack = getattr(getattr(self.model, "encoder", None), "layer", None)
-        return stack if isinstance(stack, nn.ModuleList) else None
+        return stack if isinstance(stack, nn.ModuleList) and self.model.dtype == torch.float32 else None
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""
@@ -239,9 +145,12 @@ class PretrainedEncoder(Encoder):
             attention_mask=inputs.token_mask.long(),
             output_hidden_states=self.keep_layers,
         )
-        pooled = [self._units(states, inputs) for states in (out.hidden_states if self.keep_layers else ())]
-        top = pooled[-1] if pooled else self._units(out.last_hidden_state, inputs)
-        return Words(top, tuple(pooled), self._sentence(out.last_hidden_state, inputs), inputs.unit_mask)
+        states = out.hidden_states if self.keep_layers else (out.last_hidden_state,)
+        if not torch.is_autocast_enabled(inputs.tokens.device.type):
+            states = tuple(layer.float() for layer in states)
+        pooled = tuple(self._units(layer, inputs) for layer in states)
+        layers = pooled if self.keep_layers else ()
+        return Words(pooled[-1], layers, self._sentence(states[-1], inputs), inputs.unit_mask)
 
     def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
         tokens = inputs.tokens
@@ -253,7 +162,8 @@ class PretrainedEncoder(Encoder):
             return {"input_ids": tokens}
         none = inputs.shapes.new_full((len(inputs.shapes), 1), len(SHAPES))  # the row of special tokens
         shape = torch.cat([inputs.shapes, none], 1).gather(1, inputs.unit_of_token)  # (B, T)
-        return {"inputs_embeds": self.model.get_input_embeddings()(tokens) + self.shapes(shape)}
+        embedded: Tensor = self.model.get_input_embeddings()(tokens)
+        return {"inputs_embeds": embedded + self.shapes(shape).to(embedded.dtype)}
 
     def _units(self, states: Tensor, inputs: Inputs) -> Tensor:
         """Pieces to units.  (B, T, D) -> (B, L, D)"""
