@@ -139,7 +139,7 @@ def test_bad_input_of_predict(shell, tmp_path):
     assert "no such file or folder" in shell.refuses("predict", "folder/of/texts", *options)
     bad = tmp_path / "latin.txt"
     bad.write_bytes("café".encode("latin-1"))
-    assert "not UTF-8 at byte 3; convert it to UTF-8 first" in shell.refuses("predict", bad, *options)
+    assert "latin.txt:1: byte 4 of the line is 0xe9, which is no UTF-8" in shell.refuses("predict", bad, *options)
     assert "standard input, line 2: not UTF-8" in shell.refuses("predict", "-", *options, stdin=b"fine\n\xff\xfe\n")
     (tmp_path / "nothing").mkdir()
     assert "no .txt file in this folder" in shell.refuses("predict", tmp_path / "nothing", *options)

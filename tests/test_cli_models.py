@@ -166,7 +166,7 @@ def test_several_seeds(shell, tmp_path):
 
 
 def test_resume_and_from(shell, tmp_path):
-    shell.trains(tmp_path / "run")
+    shell.trains(tmp_path / "run", "--dev", shell.dev)
     out, _ = shell.trains(tmp_path / "run", "--resume", "--dev", shell.dev)
     assert "Dev scores" in out
     new = lines(

@@ -77,6 +77,8 @@ class Sampled(CandidatePolicy):
 
     def __init__(self, encoder: Encoder, max_width: int, *, negatives: int = 100) -> None:
         super().__init__()
+        if negatives < 0:
+            raise ValueError(f"candidates.negatives is {negatives}; give 0 or more")
         self.grid = Grid(encoder, max_width)
         self.negatives = negatives
 

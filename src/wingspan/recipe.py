@@ -169,6 +169,8 @@ def assemble(recipe: Recipe, labels: LabelSet, encoder: Encoder | None = None) -
     trained = any(isinstance(objective, Proposing) for objective in objectives.values())
     if trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
         raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
+    if not objectives[recipe.read_with].predicts:
+        raise ValueError(f"recipe {recipe.name!r}: nothing can be read with {recipe.read_with!r}; use spans or tags")
     weights = {name: term.weight for name, term in recipe.terms.items()}
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 

@@ -13,6 +13,7 @@ import torch
 from wingspan import checkpoint
 from wingspan.batch import Collate, entities_found
 from wingspan.card import model_card
+from wingspan.corpora.gold import without_gold
 from wingspan.corpora.segment import place, segment
 from wingspan.decoding import Overlap, resolve
 from wingspan.labels import LabelSet
@@ -129,12 +130,12 @@ class Recognizer:
         """The same for any number of texts: one after the other, in bounded memory."""
         threshold = threshold if threshold is not None else self.recipe.thresholds
         chosen: Any = overlap or self.recipe.overlap
-        self._check(threshold, chosen, batch_size)
+        self._check(threshold, chosen, batch_size, dataset)
         if isinstance(texts, str | bytes | Document):
             raise TypeError("predict_stream takes an iterable of texts; put the one text into a list")
         return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
 
-    def _check(self, threshold: Thresholds, overlap: str, batch_size: int) -> None:
+    def _check(self, threshold: Thresholds, overlap: str, batch_size: int, dataset: str | None) -> None:
         """Says at once what cannot be meant."""
         if overlap not in get_args(Overlap):
             raise ValueError(f"overlap is {overlap!r}; use {', '.join(get_args(Overlap))}")
@@ -144,6 +145,8 @@ class Recognizer:
         unknown = sorted(set(threshold) - set(known)) if isinstance(threshold, Mapping) else []
         if unknown:
             raise ValueError(f"threshold for {unknown[0]!r}: no such label; the model has {', '.join(known)}")
+        if dataset is not None and dataset not in self.labels.types:
+            raise ValueError(f"dataset {dataset!r} is unknown; the model has {', '.join(self.labels.datasets)}")
 
     def _stream(
         self,
@@ -159,7 +162,7 @@ class Recognizer:
         words = 0
         for number, text in enumerate(texts):
             document = as_document(text, number, is_split_into_words)
-            bare = replace(document, entities=(), dataset=dataset or document.dataset)
+            bare = replace(without_gold(document), dataset=dataset or document.dataset)
             pending = Pending(bare)
             waiting.append(pending)
             for sentence in self.segment(bare):

@@ -56,6 +56,20 @@ def to_record(value: Any) -> Any:
     raise ValueError(f"a recipe holds scalars, lists, maps and parts; {value!r} is none of them")
 
 
+def settings_of(record: object, prefix: str = "") -> list[tuple[str, object]]:
+    """Every scalar of a record with its dotted name; parts say their class."""
+    if not isinstance(record, dict):
+        return [(prefix, record)]
+    rows: list[tuple[str, object]] = []
+    for key, value in record.items():
+        name = f"{prefix}.{key}" if prefix else key
+        if key == "part":
+            rows.append((prefix, value))
+        elif key not in ("record", "name", "paper") or prefix:
+            rows.extend(settings_of(value, name) if key != "record" else [])
+    return rows
+
+
 def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
     """Plain data as recipe values. `parts` are modules outside wingspan that the caller trusts."""
     if isinstance(value, list):

@@ -27,6 +27,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's own; importing torch to name it would cost a second
+            raise
+        print("wingspan: the GPU's memory is full; use a smaller --batch-size or train.budget", file=sys.stderr)
+        sys.exit(1)
     except (ValueError, OSError) as error:
         print(f"wingspan: {describe(error)}", file=sys.stderr)
         sys.exit(1)

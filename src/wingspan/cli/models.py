@@ -106,6 +106,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
     start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
     rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a label of --from under another name.")] = None,
+    parts: Parts = None,
     track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
     json: Json = None,
     device: Device = None,
@@ -131,6 +132,7 @@ def train(
         resume=resume,
         start=start,
         rename=pairs(rename, "--rename"),
+        parts=trusted(parts),
         device=device,
         track=track,
     )

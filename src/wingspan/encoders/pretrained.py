@@ -45,6 +45,8 @@ def load_tokenizer(where: str | Path, revision: str | None = None) -> Any:
     tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, add_prefix_space=True, trust_remote_code=False)
     if len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise ValueError("tokenizer.json is missing")
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise ValueError("its tokenizer has no fast version, which Wingspan needs")
     return tokenizer
 
 

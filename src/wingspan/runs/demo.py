@@ -21,6 +21,8 @@ EPOCHS = 10
 
 def demo(console: Console, output: Path | None = None, seed: int = 1) -> float:
     """Trains the baseline on the built-in corpus and shows what it finds in documents it has never seen."""
+    if output is not None and output.exists():
+        raise ValueError(f"{output}: is there already; choose another --output for the demo's model")
     train, dev, test = corpus()
     words = sum(len(document.text.split()) for document in (*train, *dev, *test))
     console.print(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from wingspan.corpora import format_named, read, write
+from wingspan.corpora.checks import SHAPE
 from wingspan.corpora.detect import by_suffix, named
-from wingspan.corpora.files import numbered
+from wingspan.corpora.files import numbered, read_text
 from wingspan.corpora.formats import Format
+from wingspan.corpora.jsonl import record_of_document
 from wingspan.corpora.losses import fit
+from wingspan.corpora.records import dumps
 from wingspan.decoding import Overlap
 from wingspan.recognizer import Recognizer
 from wingspan.runs.highlight import show
@@ -55,8 +59,14 @@ def predict(
             show(document, console, labels=labels)
     else:
         for document in counted:
-            sys.stdout.write(json.dumps(document.to_dict(), ensure_ascii=False) + "\n")
+            sys.stdout.write(dumps(printed(document)) + "\n")
     return counted.number
+
+
+def printed(document: Document) -> dict[str, Any]:
+    """The document as a character record, with everything about each entity, as people want it in a pipe."""
+    meta = {key: value for key, value in document.meta.items() if key != SHAPE}
+    return {**record_of_document(replace(document, meta=meta)), "entities": document.to_dict()["entities"]}
 
 
 class Counted:
@@ -93,8 +103,8 @@ def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
             yield Document(str(number), given)
 
 
-def of_path(path: Path, format: str | None) -> Iterator[Document]:
-    """A corpus, or a plain text file as one document."""
+def of_path(path: Path, format: str | None, name: str | None = None) -> Iterator[Document]:
+    """A corpus, or a plain text file as one document; in a folder its id is its path there."""
     if (
         format is None
         and path.is_file()
@@ -102,16 +112,13 @@ def of_path(path: Path, format: str | None) -> Iterator[Document]:
         and named(path) is None
         and not path.with_suffix(".ann").exists()
     ):
-        try:
-            yield Document(path.stem, path.read_text(encoding="utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 at byte {error.start}; convert it to UTF-8 first") from error
+        yield Document(name or path.stem, read_text(path))  # line ends as they are: offsets count them
     elif format is None and path.is_dir() and not any(path.glob("**/*.ann")):
-        texts = sorted(path.glob("*.txt"))
+        texts = sorted(path.rglob("*.txt"))
         if not texts:
             raise ValueError(f"{path}: no .txt file in this folder; name the files, or give their format with --from")
         for text in texts:
-            yield from of_path(text, None)
+            yield from of_path(text, None, str(text.relative_to(path).with_suffix("")))
     else:
         yield from read(path, format)
 

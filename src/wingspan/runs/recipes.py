@@ -9,7 +9,7 @@ from rich.table import Table
 
 from wingspan.recipe import Recipe
 from wingspan.recipes import NAMES, find, variants
-from wingspan.record import to_record
+from wingspan.record import settings_of, to_record
 
 
 def list_recipes(console: Console) -> None:
@@ -26,19 +26,5 @@ def show_recipe(name: str, console: Console) -> None:
     """One recipe: every setting and its value, as `--set` names it."""
     recipe: Recipe = find(name)
     console.print(f"{recipe.name}: {recipe.paper}", highlight=False)
-    for key, value in settings(to_record(recipe)):
+    for key, value in settings_of(to_record(recipe)):
         console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False)
-
-
-def settings(record: object, prefix: str = "") -> list[tuple[str, object]]:
-    """Every scalar of a record with its dotted name; parts say their class."""
-    if not isinstance(record, dict):
-        return [(prefix, record)]
-    rows: list[tuple[str, object]] = []
-    for key, value in record.items():
-        name = f"{prefix}.{key}" if prefix else key
-        if key == "part":
-            rows.append((prefix, value))
-        elif key not in ("record", "name", "paper") or prefix:
-            rows.extend(settings(value, name) if key != "record" else [])
-    return rows

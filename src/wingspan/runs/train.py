@@ -22,7 +22,7 @@ from wingspan.evaluation.seeds import over_seeds
 from wingspan.recipe import Recipe
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
-from wingspan.record import override
+from wingspan.record import override, settings_of, to_record
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
@@ -50,6 +50,8 @@ class Job:
     start: str | Path | None = None
     """A model to go on from; `rename` gives its labels other names first."""
     rename: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[str] = ()
+    """Modules of the user's own that hold parts of the model to go on from."""
     device: str | None = None
     track: str | None = None
 
@@ -72,7 +74,7 @@ def train(
 
     `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
     format, or documents; `settings` are overrides as of `--set`. With `output` the model, the journal and the states
-    are kept there. `resume`, `start`, `rename`, `device` and `track` are as in the shell.
+    are kept there. `resume`, `start`, `rename`, `parts`, `device` and `track` are as in the shell.
     """
     corpora = gather(train, dev, test, format)
     folder = Path(output) if output is not None else None
@@ -117,7 +119,9 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
-    start = renamed(Recognizer.from_pretrained(job.start, device=job.device), job.rename) if job.start else None
+    start = None
+    if job.start is not None:
+        start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     fitted = fit(job.recipe, job.corpora.train, job.corpora.dev, seed=job.seed, start=start)
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
@@ -146,14 +150,12 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
 
 
 def order_of(learning: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides which sentences meet in which step: the same for a run that is resumed."""
-    settings = learning.recipe.train
+    """What decides every step of a run and which epoch is best: the same for a run that is resumed."""
     return {
         "seed": learning.seed,
         "training corpus": facts["train_fingerprint"],
-        "train.batch_size": settings.batch_size,
-        "train.budget": settings.budget,
-        "train.accumulate": settings.accumulate,
+        "dev corpus": describe(learning.data.dev).fingerprint,
+        **dict(settings_of(to_record(learning.recipe))),
     }
 
 

@@ -22,6 +22,9 @@ def renamed(model: Recognizer, names: Mapping[str, str]) -> Recognizer:
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise ValueError(f"--rename {unknown[0]}: the model has no such label; it has {', '.join(known)}")
+    taken = sorted({new for old, new in names.items() if new in known and new not in names})
+    if taken or len(set(names.values())) < len(names):
+        raise ValueError(f"--rename: {(taken or list(names.values()))[0]!r} would stand for two labels of the model")
     types = {name: tuple(names.get(label, label) for label in labels) for name, labels in model.labels.types.items()}
     model.labels = replace(model.labels, types=types)
     return model

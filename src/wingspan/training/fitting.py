@@ -47,6 +47,10 @@ def fit(
     labels = LabelSet.of(documents)
     if not any(labels.types.values()):
         raise ValueError(f"no entity in {len(documents)} training documents; there is nothing to learn")
+    if len(labels.types) > 1:
+        raise ValueError(
+            f"the documents are of several datasets ({', '.join(labels.types)}); one model learns one of them so far"
+        )
     torch.manual_seed(seed)
     if start is not None:
         labels = both(start.labels, labels)

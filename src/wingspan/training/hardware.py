@@ -31,6 +31,8 @@ def accelerator_for(
         log_with=track,
         project_dir=str(folder) if folder is not None else None,
     )
+    if accelerator.num_processes > 1:
+        raise ValueError("training runs in one process so far; start it without torchrun or accelerate launch")
     if track is not None:
         accelerator.init_trackers("wingspan")
     return accelerator

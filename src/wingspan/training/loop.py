@@ -107,7 +107,7 @@ def train_phase(
     terms = phase.terms or tuple(run.recipe.terms)
     collate = collator(run.recipe, run.labels, run.learner)
     total = optimizer_steps(epochs, settings.accumulate)
-    done = optimizer_steps(epochs[: place.epoch], settings.accumulate) + place.step // settings.accumulate
+    done = optimizer_steps(epochs[: place.epoch], settings.accumulate) + math.ceil(place.step / settings.accumulate)
     for epoch in range(place.epoch, len(epochs)):
         if settings.patience is not None and place.stale >= settings.patience:
             return
