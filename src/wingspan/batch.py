@@ -29,7 +29,7 @@ class Inputs(NamedTuple):
     words: Array  # (B, L) the word a unit belongs to
     starts: Array  # (B, L) the unit starts a word
     ends: Array  # (B, L) the unit ends a word
-    shapes: Array  # (B, L) the shape of the unit's word, see `shape_of`
+    shapes: Array  # (B, L + 1) the shape of the unit's word, see `shape_of`; last, that of tokens without a unit
     core: Array  # (B, 2) units whose spans count
     reach: Array  # (B, 2) units in which they must end
     dataset: Array  # (B,) which corpus the sentence is from
@@ -117,7 +117,7 @@ def word_units(sentences: Sequence[Sentence]) -> dict[str, Array]:
     """The fields of `Inputs` for encoders that give one vector per word."""
     longest = max([len(sentence.words) for sentence in sentences] + [1])
     mask = np.zeros((len(sentences), longest), dtype=bool)
-    shapes = np.zeros((len(sentences), longest), dtype=np.int64)
+    shapes = np.full((len(sentences), longest + 1), len(SHAPES), dtype=np.int64)
     for row, sentence in enumerate(sentences):
         mask[row, : len(sentence.words)] = True
         shapes[row, : len(sentence.words)] = [shape_of(word) for word in sentence.words]

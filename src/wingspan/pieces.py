@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wingspan.batch import Inputs, Tokenize, word_units
+from wingspan.batch import SHAPES, Inputs, Tokenize, word_units
 from wingspan.text import Sentence
 
 PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
@@ -93,7 +93,7 @@ def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]
         "words": np.zeros(shape, dtype=np.int64),
         "starts": np.zeros(shape, dtype=bool),
         "ends": np.zeros(shape, dtype=bool),
-        "shapes": np.zeros(shape, dtype=np.int64),
+        "shapes": np.full((len(sentences), longest + 1), len(SHAPES), dtype=np.int64),
         "core": np.zeros((len(sentences), 2), dtype=np.int64),
         "reach": np.zeros((len(sentences), 2), dtype=np.int64),
         "dataset": words["dataset"],

@@ -162,8 +162,7 @@ class PretrainedEncoder(Encoder):
             tokens = torch.where(hidden.gather(1, inputs.unit_of_token), self.tokenize.hidden, tokens)
         if self.shapes is None:
             return {"input_ids": tokens}
-        none = inputs.shapes.new_full((len(inputs.shapes), 1), len(SHAPES))  # the row of special tokens
-        shape = torch.cat([inputs.shapes, none], 1).gather(1, inputs.unit_of_token)  # (B, T)
+        shape = inputs.shapes.gather(1, inputs.unit_of_token)  # (B, T)
         embedded: Tensor = self.model.get_input_embeddings()(tokens)
         return {"inputs_embeds": embedded + self.shapes(shape).to(embedded.dtype)}
 
@@ -173,7 +172,7 @@ class PretrainedEncoder(Encoder):
         if self.pooling in ("max", "mean"):
             how = "amax" if self.pooling == "max" else "mean"
             # over all sentences at once: one index per row is ten times faster on a CPU than one per number
-            first = torch.arange(batch, device=states.device)[:, None] * (longest + 1)
+            first = torch.arange(0, batch * (longest + 1), longest + 1, device=states.device)[:, None]
             owner = (inputs.unit_of_token + first).flatten().unsqueeze(-1).expand(-1, states.shape[-1])
             room = states.new_zeros(batch * (longest + 1), states.shape[-1])  # one row more: specials and padding
             pooled = room.scatter_reduce(0, owner, states.flatten(0, 1), how, include_self=False)

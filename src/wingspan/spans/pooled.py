@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan import grid
@@ -60,9 +61,10 @@ class PooledSpans(SpanRepresentation):
         words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
         columns = iter(torch.split(linear.weight, self._sizes(words), dim=1))
         weights = {view: next(columns).T for view in self.views}
-        out: Tensor = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
         if self.sentence:
-            out = out + (words.sentence @ next(columns).T)[:, None, None]  # (B, 1, 1, out)
+            out = F.linear(words.sentence, next(columns), linear.bias)[:, None, None]  # (B, 1, 1, out)
+        else:
+            out = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
         if self.widths is not None:
             rows = self.widths.weight @ next(columns).T
             on_grid = candidates.width is not None
