@@ -75,6 +75,21 @@ def test_gradients_are_those_of_the_loop(view, length, width):
     torch.testing.assert_close(fast, slow, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("length", "width"), [(6, 3), (3, 5), (1, 1)])
+@pytest.mark.parametrize("base", [(4,), (2, 1, 1, 4), "all"])
+def test_projected_maxima_are_the_same_with_and_without_gradients(length, width, base):
+    words, weight = random_words(2, length, 3, 1), random_words(1, 3, 4, 2)[0]
+    start = torch.ones((2, length, width, 4) if base == "all" else base)
+    wanted = start + grid.max_words(words, width) @ weight
+    whole = grid.add_maxima(start.clone(), words, weight, width)
+    with torch.no_grad():
+        by_width = grid.add_maxima(start.clone(), words, weight, width)
+    real = torch.arange(length)[:, None] + torch.arange(width) < length
+    for out in (whole, by_width):
+        assert out.shape == (2, length, width, 4)
+        torch.testing.assert_close(out[:, real], wanted[:, real], rtol=1e-5, atol=1e-5)
+
+
 def test_among_equal_words_the_maximum_sends_its_gradient_to_one():
     words = torch.zeros(1, 4, 1, requires_grad=True)
     (sent,) = torch.autograd.grad(grid.max_words(words, 4)[0, 0, 3].sum(), words)

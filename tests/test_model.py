@@ -51,6 +51,14 @@ def test_scores_are_the_same_with_and_without_span_vectors(hidden):
     torch.testing.assert_close(fast.scores[mask], slow.scores[mask], rtol=1e-5, atol=1e-5)
 
 
+def test_without_spans_only_words_are_computed():
+    model = learner().model
+    states = run(model, SENTENCES, spans=False)
+    assert states.scores is None
+    assert states.candidates is None
+    torch.testing.assert_close(states.words.top, run(model, SENTENCES).words.top)
+
+
 def test_batch_composition_and_order_change_nothing():
     model = learner().model
     together = run(model, SENTENCES)
