@@ -62,6 +62,8 @@ class Bare:
 
     def __init__(self, folder: str, device: str) -> None:
         self.device = device
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
         self.model = model.eval().to(device)
@@ -221,8 +223,6 @@ def main() -> None:
     if given.gpu_only and not torch.cuda.is_available():
         parser.error("--gpu-only: there is no GPU here")
     torch.set_num_threads(given.threads)
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
     facts = {"threads": given.threads, "versions": versions(), "commit": given.commit}
     for row in rows(given):
         if given.output is not None:
