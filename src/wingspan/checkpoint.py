@@ -19,6 +19,7 @@ from safetensors.torch import load_model, save_model
 from torch import nn
 
 from wingspan.labels import LabelSet
+from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
 from wingspan.record import from_record, to_record
 
@@ -96,8 +97,9 @@ def download(name: str, revision: str | None) -> Path:
 
 def predictor(learner: Learner) -> Learner:
     """The model with the objectives that read entities."""
-    reading = {name: part for name, part in learner.objectives.items() if part.predicts}
-    return Learner(learner.model, reading, {name: learner.weights[name] for name in reading})  # type: ignore[arg-type]
+    parts = learner.objectives.items()
+    reading = {name: part for name, part in parts if isinstance(part, Objective) and part.predicts}
+    return Learner(learner.model, reading, {name: learner.weights[name] for name in reading})
 
 
 def read_labels(path: Path) -> LabelSet:

@@ -24,9 +24,13 @@ class Head(nn.Module, ABC):
 
     size: int
     """The size F of the features."""
-    entry: nn.Linear
     wants_vectors: bool = False
     """Whether the head does something to span vectors before its entry layer in training, such as dropout."""
+
+    @property
+    @abstractmethod
+    def entry(self) -> nn.Linear:
+        """The first linear layer, which takes span vectors."""
 
     @abstractmethod
     def finish(self, entered: Tensor) -> Scored:

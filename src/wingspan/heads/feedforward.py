@@ -39,7 +39,7 @@ class FeedForwardHead(Head):
         self.size = sizes[-2]
 
     @property
-    def entry(self) -> nn.Linear:  # type: ignore[override]
+    def entry(self) -> nn.Linear:
         """The first layer, which takes span vectors."""
         first = self.layers[0]
         assert isinstance(first, nn.Linear)
