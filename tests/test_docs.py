@@ -78,12 +78,18 @@ def for_scoring(folder: Path) -> None:
     write([replace(document, meta={}) for document in read(folder / "predicted.conll")], folder / "gold", "brat")
 
 
+def for_analysis(folder: Path) -> None:
+    """Predictions for the example documents."""
+    gold = read(folder / "examples" / "test.jsonl")
+    write([replace(document, entities=document.entities[::2]) for document in gold], folder / "predicted.jsonl")
+
+
 def guessed(document: Document) -> Document:
     """The same spans, all with one label."""
     return replace(document, entities=tuple({Entity("Disease", entity.spans) for entity in document.entities}))
 
 
-PREPARED = {"docs/scoring.md": for_scoring}
+PREPARED = {"docs/scoring.md": for_scoring, "docs/analysis.md": for_analysis}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)

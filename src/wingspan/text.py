@@ -135,6 +135,12 @@ class Document:
             ],
         }
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text with its entities."""
+        from wingspan.views.markup import cell
+
+        return cell(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:

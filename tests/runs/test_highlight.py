@@ -10,8 +10,9 @@ from rich.color import Color
 from rich.console import Console
 
 from wingspan.runs.glyphs import glyphs, wrapped
-from wingspan.runs.highlight import PALETTE, label_colors, legend, show
+from wingspan.runs.highlight import legend, show
 from wingspan.text import Document, Entity, Span
+from wingspan.views.colors import PALETTE, label_colors
 
 
 def found(text: str, label: str, *parts: str) -> Entity:

@@ -1,4 +1,4 @@
-"""Commands that work on corpora: `convert`, `validate`, `split`."""
+"""Commands that work on corpora: `convert`, `validate`, `split`, `show`."""
 
 from __future__ import annotations
 
@@ -104,3 +104,32 @@ def split(
         write_figures(result.to_dict(), json)
     if json != Path("-"):
         run.show(result, Console())
+
+
+@app.command(epilog="Example: wingspan show test.jsonl --with predicted.jsonl --first 20 --output test.html")
+def show(
+    file: Annotated[Path, typer.Argument(help="A corpus or predictions: a file or folder in any format.")],
+    predicted: Annotated[
+        Path | None, typer.Option("--with", help="Predictions for the same documents, marked right, spurious, missed.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write an HTML page here instead of printing.")] = None,
+    first: Annotated[int, typer.Option(min=0, help="How many documents to show; 0 shows all.")] = 100,
+    label: Annotated[list[str] | None, typer.Option(help="Show only this label; may be given several times.")] = None,
+    format: Annotated[str | None, typer.Option(help="Format of FILE; otherwise found by name or content.")] = None,
+    predicted_format: Annotated[
+        str | None, typer.Option(help="Format of the predictions, if it differs from --format.")
+    ] = None,
+) -> None:
+    """Shows documents with their entities: nested ones stacked, fragments joined."""
+    from rich.console import Console
+
+    from wingspan.runs import show as run
+
+    shown = run.gather(
+        file, predicted, first=first, labels=label or [], format=format, predicted_format=predicted_format
+    )
+    if output is None:
+        run.show(shown, Console())
+    else:
+        run.write(shown, output)
+        Console().print(f"{output}: {len(shown.documents):,} documents", highlight=False, markup=False, soft_wrap=True)

@@ -6,12 +6,11 @@ NO_COLOR, or where the terminal knows no Unicode, everything that is drawn is pl
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -21,13 +20,10 @@ from rich.text import Text
 from wingspan.runs.bars import Bar, Cell, Columns, Mark, Strokes, bar_on, stacked
 from wingspan.runs.glyphs import one_line, wrapped
 from wingspan.text import Document, Entity
-
-PALETTE = ("#0274e0", "#b06202", "#008923", "#db0ca0", "#028383", "#ec001a", "#9945f9", "#7f7803")
-"""Eight hues of one luminance, which has a contrast of at least 4.5 to both black and white backgrounds."""
+from wingspan.views.colors import label_colors
+from wingspan.views.verdicts import COLORS, Verdict, fits, judged
 
 LEFT_TO_RIGHT_MARK = "\u200e"
-
-Verdict = Literal["found", "right", "spurious", "missed"]
 
 
 class Sign(NamedTuple):
@@ -40,9 +36,9 @@ class Sign(NamedTuple):
 
 SIGNS: dict[Verdict, Sign] = {
     "found": Sign("", None, Strokes("╰", "─", "╯", "╵", "┈", "…")),
-    "right": Sign("✓", PALETTE[2], Strokes("╰", "─", "╯", "╵", "┈", "…")),
-    "spurious": Sign("+", PALETTE[1], Strokes("╚", "═", "╝", "╵", "┈", "…")),
-    "missed": Sign("✗", PALETTE[3], Strokes("╰", "╌", "╯", "╵", "┈", "…")),
+    "right": Sign("✓", COLORS["right"], Strokes("╰", "─", "╯", "╵", "┈", "…")),
+    "spurious": Sign("+", COLORS["spurious"], Strokes("╚", "═", "╝", "╵", "┈", "…")),
+    "missed": Sign("✗", COLORS["missed"], Strokes("╰", "╌", "╯", "╵", "┈", "…")),
 }
 ASCII_SIGNS: dict[Verdict, Sign] = {
     "found": Sign("", None, Strokes("\\", "-", "/", "^", ".", ">")),
@@ -94,39 +90,6 @@ def legend(labels: Iterable[str], console: Console) -> None:
         line = Text("   ").join([line, entry]) if line else entry
     if line:
         screen.print(line)
-
-
-def label_colors(labels: Iterable[str]) -> dict[str, str]:
-    """A color for each label; two share one only when there are more labels than colors.
-
-    It follows from the name and gives way only to labels that come earlier in the alphabet, so it seldom changes.
-    """
-    colors: dict[str, str] = {}
-    for label in sorted(set(labels)):
-        first = zlib.crc32(label.encode("utf-8", "surrogatepass")) % len(PALETTE)
-        turned = PALETTE[first:] + PALETTE[:first]
-        colors[label] = next((color for color in turned if color not in colors.values()), turned[0])
-    return colors
-
-
-def judged(document: Document, gold: Document | None) -> list[tuple[Entity, Verdict]]:
-    """All entities to show, in reading order. Right is what has the gold's label and boundaries, one to one."""
-    if gold is None:
-        return [(entity, "found") for entity in document.entities]
-    if gold.text != document.text:
-        raise ValueError(f"document {document.id!r} and its gold {gold.id!r} differ in their text; compare equal texts")
-    open_gold = Counter(gold.entities)
-    verdicts: list[tuple[Entity, Verdict]] = []
-    for entity in document.entities:
-        verdicts.append((entity, "right" if open_gold[entity] > 0 else "spurious"))
-        open_gold[entity] -= 1
-    verdicts += [(entity, "missed") for entity in (+open_gold).elements()]
-    return sorted(verdicts, key=lambda pair: pair[0].spans)
-
-
-def fits(entity: Entity, document: Document) -> bool:
-    """Whether every fragment holds characters of the text."""
-    return all(0 <= start < end <= len(document.text) for start, end in entity.spans)
 
 
 def show_text(text: str, marks: Sequence[Mark], screen: Screen, limit: int | None) -> None:

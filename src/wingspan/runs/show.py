@@ -1,0 +1,105 @@
+"""`wingspan show`: documents with their entities highlighted, in the terminal or as an HTML page. Imports no torch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from wingspan.corpora import read
+from wingspan.evaluation.pairing import pair
+from wingspan.runs import highlight
+from wingspan.text import Document
+from wingspan.views import markup
+from wingspan.views.page import page, write_page
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The documents to show, each beside its gold where predictions were given, and what is known of the rest."""
+
+    name: str
+    documents: Sequence[tuple[Document, Document | None]]
+    labels: Counter[str]  # of all documents
+    left_out: int
+
+    @property
+    def remark(self) -> str:
+        """How much is not shown."""
+        return f"{self.left_out:,} more documents; --first 0 shows all" if self.left_out else ""
+
+
+def gather(
+    path: Path,
+    predicted: Path | None = None,
+    *,
+    first: int = 100,
+    labels: Sequence[str] = (),
+    format: str | None = None,
+    predicted_format: str | None = None,
+) -> Shown:
+    """Reads the first documents (0: all) and counts the labels of all of them."""
+    kept: list[tuple[Document, Document | None]] = []
+    counts: Counter[str] = Counter()
+    total = 0
+    for document, gold in pairs(path, predicted, format, predicted_format):
+        total += 1
+        sides = [only(labels, side) for side in (document, gold) if side is not None]
+        counts.update(entity.label for entity in sides[-1].entities)
+        if not first or len(kept) < first:
+            kept.append((sides[0], sides[1] if gold is not None else None))
+    known = {entity.label for document, _ in kept for entity in document.entities}
+    if labels and not counts and not known:
+        raise ValueError(
+            f"{path}: no entity has a label {' or '.join(labels)}; `wingspan validate {path}` lists labels"
+        )
+    counts.update(dict.fromkeys(known - counts.keys(), 0))
+    return Shown(path.name, kept, counts, total - len(kept))
+
+
+def pairs(
+    path: Path, predicted: Path | None, format: str | None, predicted_format: str | None
+) -> Iterator[tuple[Document, Document | None]]:
+    """Documents one by one; with predictions, these with the gold they belong to."""
+    if predicted is None:
+        yield from ((document, None) for document in read(path, format))
+        return
+    for gold, found in pair(list(read(path, format)), list(read(predicted, predicted_format or format)), True):
+        yield found, gold
+
+
+def only(labels: Sequence[str], document: Document) -> Document:
+    """The document with the entities of these labels; no label means all."""
+    if not labels:
+        return document
+    return replace(document, entities=tuple(entity for entity in document.entities if entity.label in labels))
+
+
+def show(shown: Shown, console: Console) -> None:
+    """Prints the documents."""
+    highlight.legend(shown.labels, console)
+    for document, gold in shown.documents:
+        console.print(f"\n{document.id}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        highlight.show(document, console, gold=gold, labels=shown.labels)
+    if shown.remark:
+        console.print(f"\n... {shown.remark}", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def write(shown: Shown, path: Path) -> None:
+    """Writes the documents as one HTML page without scripts of others, pictures or fonts from anywhere."""
+    write_page(path, page(shown.name, body(shown)))
+
+
+def body(shown: Shown) -> Iterator[str]:
+    """The page's content, document by document."""
+    yield f"<main>\n<h1>{markup.escaped(shown.name)}</h1>\n{markup.legend(shown.labels)}\n"
+    for document, gold in shown.documents:
+        tally = "" if gold is None else markup.tally(document, gold)
+        text = markup.marked(document, gold, shown.labels)
+        yield f'<article class="doc"><h2>{markup.escaped(document.id)}</h2>\n{text}{tally}</article>\n'
+    if shown.remark:
+        yield f'<p class="soft">{markup.escaped(shown.remark)}</p>\n'
+    yield "</main>\n"
