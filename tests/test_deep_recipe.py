@@ -147,7 +147,9 @@ def test_paper_settings(corpus):
     assert recipe.train.decay_bias
     assert recipe.encoder.keywords["unit"] == "piece"
     assert recipe.encoder.keywords["dropout"] == 0.2
-    assert recipe.segments.sentences == ("whole" if documents else "split")
+    cut = ("whole", "document") if documents else ("split", "sentence")
+    assert (recipe.segments.sentences, recipe.segments.context, recipe.segments.max_length) == (*cut, 510)
+    assert recipe.scope == f"spans up to {width} pieces"
 
 
 def test_both_towers_learn_slowly_and_the_rest_fast(folder):

@@ -123,10 +123,16 @@ class Recipe:
         return None if unlimited or self.max_width == "auto" else self.max_width
 
     @property
+    def unit(self) -> str:
+        """What widths count: words, or pieces where the encoder is set to them."""
+        setting = inspect.signature(self.encoder).parameters.get("unit")
+        return str(setting.default) if setting is not None else "word"
+
+    @property
     def scope(self) -> str:
-        """Which spans are looked at, in words."""
+        """Which spans are looked at, in a few words."""
         if made_by(self.candidates) is not Proposed:
-            return f"spans up to {self.max_width} words"
+            return f"spans up to {self.max_width} {self.unit}s"
         settings = inspect.signature(self.candidates).parameters
         budget, threshold = settings["budget"].default, settings["threshold"].default
         least = f" with a chance of {threshold:g} or more" if threshold is not None else ""

@@ -13,8 +13,9 @@ import torch
 from wingspan import checkpoint
 from wingspan.batch import Collate, entities_found
 from wingspan.card import model_card
+from wingspan.corpora.context import segment_all, segment_rows
 from wingspan.corpora.gold import without_gold
-from wingspan.corpora.segment import place, segment
+from wingspan.corpora.segment import place
 from wingspan.decoding import Overlap, resolve
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
@@ -158,32 +159,38 @@ class Recognizer:
         dataset: str | None,
     ) -> Iterator[Document]:
         waiting: deque[Pending] = deque()
+        unread: deque[Pending] = deque()  # those of them that may have more sentences
         pool: list[tuple[Pending, Sentence]] = []
         words = 0
-        for number, text in enumerate(texts):
-            document = as_document(text, number, is_split_into_words)
-            bare = replace(without_gold(document), dataset=dataset or document.dataset)
-            pending = Pending(bare)
-            waiting.append(pending)
-            for sentence in self.segment(bare):
-                pool.append((pending, sentence))
-                pending.waiting += 1
+
+        def documents() -> Iterator[Document]:
+            for number, text in enumerate(texts):
+                document = as_document(text, number, is_split_into_words)
+                pending = Pending(replace(without_gold(document), dataset=dataset or document.dataset))
+                waiting.append(pending)
+                unread.append(pending)
+                yield pending.document
+
+        measure = self.learner.model.encoder.tokenize.measure
+        for sentence in segment_rows(documents(), self.recipe.segments, measure, gold=False):
+            if sentence is not None:
+                pool.append((unread[0], sentence))
+                unread[0].waiting += 1
                 words += len(sentence.words)
-                if len(pool) >= POOL_SENTENCES or words >= POOL_WORDS:
-                    self._run(pool, batch_size, threshold)
-                    pool, words = [], 0
-            pending.complete = True
-            if len(waiting) >= POOL_SENTENCES:  # documents without any word fill no pool
+            else:
+                unread.popleft().complete = True
+            behind = len(waiting) - len(unread) >= POOL_SENTENCES  # documents without any word fill no pool
+            if len(pool) >= POOL_SENTENCES or words >= POOL_WORDS or behind:
                 self._run(pool, batch_size, threshold)
                 pool, words = [], 0
             yield from finished(waiting, overlap)
         self._run(pool, batch_size, threshold)
         yield from finished(waiting, overlap)
 
-    def segment(self, document: Document, gold: bool = False) -> Iterator[Sentence]:
-        """The sentences and windows the model sees, as in training."""
-        tokenize = self.learner.model.encoder.tokenize
-        return segment(document, self.recipe.segments, tokenize.measure, gold=gold)
+    def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
+        """The sentences and windows the model sees, as in training; `gold` keeps them from cutting entities."""
+        rows = [documents] if isinstance(documents, Document) else documents
+        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.measure, gold)
 
     def _run(self, pool: list[tuple[Pending, Sentence]], batch_size: int, threshold: Thresholds) -> None:
         """Finds the entities of pooled sentences, batch by batch, longest first."""

@@ -1,5 +1,7 @@
 """Documents into what a model sees: sentences, and overlapping windows where a sentence is too long; and back.
 
+What stands around a sentence is added in `corpora.context`, where it is asked for.
+
 Everything is read once from left to right, so that a document of any length takes linear time and a window's memory.
 This is the only place where characters become words.
 """
@@ -39,6 +41,8 @@ class Segmenting:
     misaligned: Misaligned = "expand"
     sentences: Literal["split", "whole"] = "split"
     splitter: str = "words"
+    context: Literal["sentence", "document"] = "sentence"
+    """What is encoded with a sentence: nothing else, or what stands around it in its document, up to `max_length`."""
 
     def __post_init__(self) -> None:
         """Says at once what cannot work."""
@@ -50,6 +54,8 @@ class Segmenting:
             raise ValueError(f"misaligned is {self.misaligned!r}; use expand, contract, drop or error")
         if self.sentences not in ("split", "whole"):
             raise ValueError(f"sentences is {self.sentences!r}; use split or whole")
+        if self.context not in ("sentence", "document"):
+            raise ValueError(f"context is {self.context!r}; use sentence or document")
         if self.splitter not in SPLITTERS:
             raise ValueError(f"unknown splitter {self.splitter!r}; use one of {', '.join(SPLITTERS)}")
 
@@ -61,16 +67,27 @@ def segment(
     gold: bool = True,
     record: Record | None = None,
 ) -> Iterator[Sentence]:
-    """The document's sentences, one after the other; a long one as windows whose cores share its words out.
+    """The document's sentences, each by itself; a long one as windows whose cores share its words out.
 
     With `gold`, no sentence found by rules cuts an entity; prediction says `gold=False`, so that gold has no part in
     what is predicted. Either way entities are placed where they fit; `record` hears what became of each of them.
     """
+    return (sentence for sentence, _ in segment_sized(document, settings, measure, gold, record))
+
+
+def segment_sized(
+    document: Document,
+    settings: Segmenting,
+    measure: Measure | None = None,
+    gold: bool = True,
+    record: Record | None = None,
+) -> Iterator[tuple[Sentence, list[int]]]:
+    """The same, with the size of each word of a sentence."""
     keep = tuple(entity.hull for entity in document.entities) if gold else ()
     words = _measured(document.text, _words(document, settings, keep), measure)
     entities = Gold(document, settings.misaligned, record)
     for window in _windows(words, settings.max_length, settings.overlap):
-        yield Sentence(
+        sentence = Sentence(
             words=tuple(document.text[start:end] for start, end in window.words),
             entities=entities.place(window.words, window.core, window.following),
             core=window.core,
@@ -78,6 +95,7 @@ def segment(
             offsets=tuple(window.words),
             dataset=document.dataset,
         )
+        yield sentence, window.sizes
     entities.close()
 
 
@@ -135,6 +153,7 @@ class _Window:
     """Words that are seen at once, those of them that are owned, and the word that comes after them."""
 
     words: list[Span]
+    sizes: list[int]
     core: Span
     following: Span | None
 
@@ -154,7 +173,7 @@ def _windows(words: Iterator[Measured], limit: int, overlap: int) -> Iterator[_W
             right = _fitting(reversed(sizes[owned:]), overlap, min(limit // 2, limit - size))
             core_end = len(held) - right
             if core_end > owned:
-                yield _Window(held, Span(owned, core_end), word)
+                yield _Window(held, sizes, Span(owned, core_end), word)
                 room = min(limit // 4, limit - size - sum(sizes[core_end:]))
                 owned = _fitting(reversed(sizes[:core_end]), overlap, room)
                 first = core_end - owned
@@ -168,7 +187,7 @@ def _windows(words: Iterator[Measured], limit: int, overlap: int) -> Iterator[_W
         sizes.append(size)
         total += size
         if ends:
-            yield _Window(held, Span(owned, len(held)), after[0] if after else None)
+            yield _Window(held, sizes, Span(owned, len(held)), after[0] if after else None)
             held, sizes, total, owned = [], [], 0, 0
 
 

@@ -150,7 +150,8 @@ def smoothed(candidates: Candidates, gold: Gold, inputs: Inputs, smoothing: floa
     farthest = int(math.sqrt(len(steps) / 2))  # there are 2 D (D + 1) neighbors
     share = smoothing / (4 * farthest * steps.abs().sum(-1))  # (n,)
     start, end = gold.start[..., None] + steps[:, 0], gold.end[..., None] + steps[:, 1]  # (B, E, n)
-    impossible = (start < 0) | (end > inputs.unit_mask.sum(-1)[:, None, None]) | (start >= end)
+    first, last = inputs.reach[:, :1, None], inputs.reach[:, 1:, None]
+    impossible = (start < first) | (end > last) | (start >= end)
     own = 1.0 - smoothing + (share * impossible).sum(-1)  # (B, E)
     away = (candidates.start[..., None] - gold.start[:, None]).abs()
     away = away + (candidates.end[..., None] - gold.end[:, None]).abs()  # (B, M, E)

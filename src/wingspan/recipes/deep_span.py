@@ -86,7 +86,7 @@ def paper(corpus: str = "ace04") -> Recipe:
         encoder=partial(PretrainedEncoder, name="roberta-base", unit="piece", shapes=False, dropout=0.2),
         candidates=partial(Grid, within_words=True),
         max_width=width,
-        segments=Segmenting(max_length=510, sentences="whole" if documents else "split"),
+        segments=Segmenting(510, sentences="whole", context="document") if documents else Segmenting(510),
         train=TrainSettings(
             epochs=epochs,
             batch_size=batch,

@@ -33,11 +33,9 @@ def proposal_recall(
     policy = policy_of(recognizer)
     if budget is not None and not isinstance(policy, Proposed):
         raise ValueError(f"{type(policy).__name__} has no budget; measure a model with proposals, or give none")
-    total = 0
-    sentences: list[Sentence] = []
-    for document in documents:
-        total += sum(not entity.discontinuous for entity in document.entities)
-        sentences.extend(recognizer.segment(document))
+    given = list(documents)
+    total = sum(not entity.discontinuous for document in given for entity in document.entities)
+    sentences = list(recognizer.segment(given))
     gold: Counter[str] = Counter()
     found: Counter[str] = Counter()
     cells = words = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from wingspan.corpora.context import segment_all
 from wingspan.corpora.coverage import Coverage, auto_overlap, auto_width, measure_coverage
 from wingspan.corpora.segment import segment
 from wingspan.decoding import Overlap
@@ -57,9 +58,7 @@ def fit(
         recipe = replace(recipe, encoder=start.recipe.encoder)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
     recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
-    sentences = tuple(
-        sentence for document in documents for sentence in segment(document, recipe.segments, encoder.tokenize.measure)
-    )
+    sentences = tuple(segment_all(documents, recipe.segments, encoder.tokenize.measure))
     learner = assemble(recipe, labels, encoder)
     if start is not None:
         adopt(learner, labels, start)
