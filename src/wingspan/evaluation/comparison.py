@@ -1,0 +1,229 @@
+"""Two or more systems on one gold corpus: figures with intervals, differences with p-values, errors that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from wingspan.evaluation.counting import AVERAGES, FIGURES, CountTable, Rows, tabulate
+from wingspan.evaluation.matching import Mode
+from wingspan.evaluation.moved_errors import Moved, errors_of, moved
+from wingspan.evaluation.seeds import Spread, spread
+from wingspan.evaluation.significance import Difference, Interval, differences, holm, system_intervals
+from wingspan.text import Document
+
+FEW = 20
+"""Of fewer documents than this no resampling can say much."""
+
+
+class Figures(NamedTuple):
+    """One row of one system. `over_runs` is mean and deviation of F1 over its runs; `counts` are means over runs."""
+
+    precision: Interval
+    recall: Interval
+    f1: Interval
+    over_runs: Spread
+    counts: Mapping[str, float]
+    """tp, fp and fn; none for macro."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Figures, their intervals and counts as plain data."""
+        found = {name: getattr(self, name) for name in FIGURES}
+        return {
+            **{name: figure.value for name, figure in found.items()},
+            "intervals": {name: [figure.low, figure.high] for name, figure in found.items()},
+            "f1_over_runs": self.over_runs.to_dict(),
+            **self.counts,
+        }
+
+
+@dataclass(frozen=True)
+class SystemFigures:
+    """One system and how many runs it has."""
+
+    name: str
+    runs: int
+    rows: Rows[Figures]
+
+    @property
+    def f1(self) -> Interval:
+        """The figure that decides: micro F1."""
+        return self.rows.micro.f1
+
+
+@dataclass(frozen=True)
+class PairFigures:
+    """Second system minus first: F1 in every row, and the errors that moved."""
+
+    first: str
+    second: str
+    rows: Rows[Difference]
+    errors: Moved
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything `wingspan compare` prints and its report shows. Pairs are in the order of the systems."""
+
+    mode: Mode
+    documents: int
+    units: int
+    """What is drawn: documents, or groups of rows that are one document."""
+    samples: int
+    seed: int
+    confidence: float
+    systems: tuple[SystemFigures, ...]
+    pairs: tuple[PairFigures, ...]
+    notes: tuple[str, ...]
+    gold: Sequence[Document]
+
+    @property
+    def verdict(self) -> str:
+        """Who wins and how sure that is, in one sentence."""
+        best, next_best = sorted(self.systems, key=lambda system: -system.f1.value)[:2]
+        pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {best.name, next_best.name})
+        gap = pair.rows.micro
+        low, high, wins = (
+            (gap.low, gap.high, gap.wins) if pair.second == best.name else (-gap.high, -gap.low, 1 - gap.wins)
+        )
+        if gap.value == 0:
+            return f"No winner: {best.name} and {next_best.name} have the same micro F1, {best.f1.value:.2f}."
+        ahead = (
+            f"{abs(gap.value):.2f} points of micro F1 ({best.f1.value:.2f} against {next_best.f1.value:.2f}, "
+            f"{100 * self.confidence:g} % interval of the difference {low:+.2f} to {high:+.2f})"
+        )
+        sure = f"p = {gap.p_holm:.2g} by {self.test(pair)}, ahead in {100 * wins:.1f} % of {self.samples:,} samples"
+        if gap.p_holm <= 1 - self.confidence:
+            return f"{best.name} wins over {next_best.name} by {ahead}: {sure}."
+        return f"No clear winner: {best.name} is ahead of {next_best.name} by {ahead}, but that may be chance: {sure}."
+
+    def test(self, pair: PairFigures) -> str:
+        """What a pair's p-values come from, in words."""
+        if pair.rows.micro.p_randomization is None:
+            return f"a bootstrap over runs and {self.units:,} documents"
+        return f"approximate randomization of {self.units:,} documents"
+
+    def to_dict(self, examples: int = 20) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "protocol": "recognition",
+            "mode": self.mode,
+            "verdict": self.verdict,
+            "documents": self.documents,
+            "units": self.units,
+            "samples": self.samples,
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "systems": [
+                {"name": system.name, "runs": system.runs, **system.rows.to_dict(Figures.to_dict)}
+                for system in self.systems
+            ],
+            "pairs": [
+                {
+                    "first": pair.first,
+                    "second": pair.second,
+                    "test": self.test(pair),
+                    "f1": pair.rows.to_dict(Difference.to_dict),
+                    "errors": pair.errors.to_dict(self.gold, examples),
+                }
+                for pair in self.pairs
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def compare(
+    gold: Sequence[Document],
+    systems: Mapping[str, Sequence[Sequence[Document]]],
+    *,
+    mode: Mode = "strict",
+    samples: int = 1000,
+    seed: int = 1,
+    confidence: float = 0.95,
+    allow_missing: bool = False,
+) -> Comparison:
+    """Compares systems, each the documents of one run or of several, in every pair.
+
+    p-values of labels are corrected for the number of labels (Holm), those of micro and macro for the number of pairs.
+    """
+    if len(systems) < 2:
+        raise ValueError("there is nothing to compare; give at least two systems")
+    empty = next((name for name, runs in systems.items() if not runs), None)
+    if empty is not None or not gold:
+        raise ValueError(f"{'the gold' if empty is None else repr(empty)} has no documents to compare")
+    table = tabulate(gold, [run for runs in systems.values() for run in runs], mode, allow_missing=allow_missing)
+    places = places_of(systems)
+    rows, drawn = system_intervals(table, list(places.values()), samples=samples, seed=seed, confidence=confidence)
+    wrong = {name: errors_of(gold, runs, mode, allow_missing=allow_missing) for name, runs in systems.items()}
+    pairs = []
+    for (a, first), (b, second) in combinations(enumerate(systems), 2):
+        found = differences(
+            table, (places[first], places[second]), drawn[:, [a, b]], seed=(seed, a, b), confidence=confidence
+        )
+        pairs.append(PairFigures(first, second, found, moved(wrong[first], wrong[second])))
+    return Comparison(
+        mode,
+        len(gold),
+        len(table.units),
+        samples,
+        seed,
+        confidence,
+        tuple(figures_of(table, name, places[name], found) for name, found in zip(systems, rows, strict=True)),
+        tuple(corrected(pairs)),
+        tuple(remarks(table, systems)),
+        gold,
+    )
+
+
+def places_of(systems: Mapping[str, Sequence[Any]]) -> dict[str, list[int]]:
+    """Which runs of the table belong to which system."""
+    places: dict[str, list[int]] = {}
+    for name, runs in systems.items():
+        start = sum(map(len, places.values()))
+        places[name] = list(range(start, start + len(runs)))
+    return places
+
+
+def figures_of(
+    table: CountTable, name: str, runs: Sequence[int], found: Sequence[tuple[Interval, Interval, Interval]]
+) -> SystemFigures:
+    """One system's figures beside their spread over runs and the counts behind them."""
+    f1 = table.figures()[list(runs)][..., FIGURES.index("f1")]  # (runs, rows)
+    sums = table.counts[:, list(runs)].sum(0, dtype=float).mean(0).tolist()  # (1 + labels, 3)
+    counts: list[dict[str, float]] = [{"tp": tp, "fp": given - tp, "fn": gold - tp} for tp, given, gold in sums]
+    counts.insert(AVERAGES.index("macro"), {})
+    spreads = [spread(values) for values in f1.T.tolist()]
+    rows = [Figures(*row, *rest) for row, rest in zip(found, zip(spreads, counts, strict=True), strict=True)]
+    return SystemFigures(name, len(runs), table.named(rows))
+
+
+def corrected(pairs: Sequence[PairFigures]) -> list[PairFigures]:
+    """With several pairs, micro and macro are asked several times."""
+    micro, macro = (holm([getattr(pair.rows, name).p for pair in pairs]) for name in AVERAGES)
+    return [
+        replace(
+            pair,
+            rows=replace(
+                pair.rows,
+                micro=pair.rows.micro._replace(p_holm=micro[at]),
+                macro=pair.rows.macro._replace(p_holm=macro[at]),
+            ),
+        )
+        for at, pair in enumerate(pairs)
+    ]
+
+
+def remarks(table: CountTable, systems: Mapping[str, Sequence[Any]]) -> list[str]:
+    """What a reader of the figures should know."""
+    notes = []
+    if len(table.units) < FEW:
+        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
+    several = [name for name, runs in systems.items() if len(runs) > 1]
+    single = [name for name, runs in systems.items() if len(runs) == 1]
+    if several and single:
+        notes.append(f"{', '.join(single)}: one run only, so what another seed would do is not known")
+    if any(len(systems[name]) < 5 for name in several):
+        notes.append("intervals from fewer than 5 runs are too narrow where seeds differ more than documents")
+    return notes
