@@ -6,7 +6,7 @@ import pytest
 
 from wingspan.evaluation import MODES, recognition
 from wingspan.evaluation.comparison import compare
-from wingspan.evaluation.moved_errors import Error, errors_of, moved
+from wingspan.evaluation.moved_errors import MOVES, Error, errors_of, moved
 from wingspan.text import Document, Entity
 
 
@@ -122,18 +122,19 @@ def test_moved_errors_by_hand():
     gold = [Document("1", text, (drug, pain))]
     first = errors_of(gold, [[Document("1", text, (short,))]])
     second = errors_of(gold, [[Document("1", text, (drug, short, Entity.at("drug", 8, 13)))]])
-    assert first == {Error("missed", 0, drug), Error("missed", 0, pain), Error("spurious", 0, short)}
+    wrong = [Error("missed", 0, drug), Error("missed", 0, pain), Error("spurious", 0, short)]
+    assert first == dict.fromkeys(wrong, 1.0)
     result = moved(first, second)
-    assert result.fixed == (Error("missed", 0, drug),)
-    assert result.broken == (Error("spurious", 0, Entity.at("drug", 8, 13)),)
-    assert result.both == (Error("missed", 0, pain), Error("spurious", 0, short))
+    assert result.listed("fixed") == [Error("missed", 0, drug)]
+    assert result.listed("broken") == [Error("spurious", 0, Entity.at("drug", 8, 13))]
+    assert result.listed("both") == wrong[1:]
     assert result.p == 1.0
-    assert result.labels() == {
+    shown = result.to_dict(gold, 1)
+    assert (shown["fixed"], shown["broken"], shown["both"]) == (1, 1, 2)
+    assert shown["labels"] == {
         "drug": {"fixed": 1, "broken": 1, "both": 0},
         "sign": {"fixed": 0, "broken": 0, "both": 2},
     }
-    shown = result.to_dict(gold, 1)
-    assert shown["both"] == 2
     assert shown["examples"]["both"] == [
         {
             "document": "1",
@@ -146,11 +147,16 @@ def test_moved_errors_by_hand():
     ]
 
 
-def test_an_error_belongs_to_a_system_where_most_of_its_runs_make_it():
-    entity = Entity.at("drug", 0, 3)
-    gold, empty = [Document("1", "abc", (entity,))], [Document("1", "abc")]
-    assert errors_of(gold, [empty, empty, gold]) == {Error("missed", 0, entity)}
-    assert errors_of(gold, [empty, gold]) == set()
+def test_moved_errors_of_several_runs_are_means_over_pairs_of_runs():
+    gold = corpus(10)
+    firsts, seconds = ([system(gold, 0.6, seed) for seed in seeds] for seeds in ((1, 2), (3, 4, 5)))
+    result = moved(errors_of(gold, firsts), errors_of(gold, seconds))
+    each = [moved(errors_of(gold, [one]), errors_of(gold, [two])) for one in firsts for two in seconds]
+    for move in MOVES:
+        assert result.count(move) == pytest.approx(sum(len(one.shares[move]) for one in each) / 6)
+    assert result.p is None
+    shares = [result.shares["both"][error] for error in result.listed("both")]
+    assert shares == sorted(shares, reverse=True)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,4 +1,4 @@
-"""Commands that compare documents with documents: `score`."""
+"""Commands that compare documents with documents: `score`, `compare`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ class ModeName(StrEnum):
     lenient = "lenient"
     fragments = "fragments"
     all = "all"
+
+
+class MatchName(StrEnum):
+    """What counts as a match, one at a time."""
+
+    strict = "strict"
+    exact = "exact"
+    partial = "partial"
+    type = "type"
+    lenient = "lenient"
+    fragments = "fragments"
 
 
 class ProtocolName(StrEnum):
@@ -78,3 +89,54 @@ def score(
         write_figures(run.figures(result), json)
     if json != Path("-"):
         run.show(result, Console())
+
+
+@app.command(
+    epilog="Example: wingspan compare test.jsonl old.jsonl new.jsonl --json figures.json    "
+    "Several seeds: wingspan compare test.jsonl base=runs/base/seed-*.jsonl new=n1.jsonl,n2.jsonl,n3.jsonl"
+)
+def compare(
+    gold: Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")],
+    systems: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SYSTEM...",
+            help="Two or more: FILE, NAME=FILE, or NAME=FILE,FILE,... for the runs of one system; a pattern "
+            "such as NAME=runs/*/test.jsonl is all files it fits.",
+        ),
+    ],
+    format: Annotated[str | None, typer.Option(help="Format of all files; otherwise found by name or content.")] = None,
+    predicted_format: Annotated[
+        str | None, typer.Option(help="Format of the systems' files, if it differs from --format.")
+    ] = None,
+    mode: Annotated[MatchName, typer.Option(help="What counts as a match; see docs/scoring.md.")] = MatchName.strict,
+    samples: Annotated[int, typer.Option(min=1, help="How many resamples intervals and p-values come from.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
+    confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the verdict.")] = 0.95,
+    examples: Annotated[int, typer.Option(min=0, help="How many errors of each kind are shown; 20 in the JSON.")] = 3,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
+) -> None:
+    """Compares systems on one corpus: intervals, paired significance, which errors moved, and who wins."""
+    from rich.console import Console
+
+    from wingspan.runs import compare as run
+    from wingspan.runs.figures import write_figures
+
+    result = run.compare(
+        gold,
+        systems,
+        format=format,
+        predicted_format=predicted_format,
+        mode=mode.value,
+        samples=samples,
+        seed=seed,
+        confidence=confidence,
+        allow_missing=allow_missing,
+    )
+    if json is not None:
+        write_figures(result.to_dict(), json)
+    if json != Path("-"):
+        run.show(result, Console(), examples)

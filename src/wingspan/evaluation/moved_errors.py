@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from wingspan.evaluation.matching import Mode, fragments, match
 from wingspan.evaluation.pairing import pair
@@ -13,6 +13,8 @@ from wingspan.evaluation.significance import mcnemar
 from wingspan.text import Document, Entity
 
 Kind = Literal["missed", "spurious"]
+Move = Literal["fixed", "broken", "both"]
+MOVES: tuple[Move, ...] = get_args(Move)
 
 
 class Error(NamedTuple):
@@ -28,31 +30,32 @@ class Error(NamedTuple):
 class Moved:
     """The errors of two systems. `fixed`: only the first makes it; `broken`: only the second; `both`: both do.
 
-    `p` is McNemar's test on the mentions that only one of them gets wrong.
+    With several runs they are means over all pairs of runs: an error that a share a of the first's runs and a share b
+    of the second's make is a(1 - b) fixed, b(1 - a) broken, ab both.
     """
 
-    fixed: tuple[Error, ...]
-    broken: tuple[Error, ...]
-    both: tuple[Error, ...]
-    p: float
+    shares: Mapping[Move, Mapping[Error, float]]
+    p: float | None
+    """McNemar's test on the mentions that only one of two runs gets wrong; None where runs of one system disagree."""
 
-    def labels(self) -> dict[str, dict[str, int]]:
-        """How many of each by label."""
-        counts = {name: Counter(error.entity.label for error in getattr(self, name)) for name in MOVES}
-        return {label: {name: counts[name][label] for name in MOVES} for label in sorted(set().union(*counts.values()))}
+    def count(self, move: Move, label: str | None = None) -> float:
+        """How many errors moved that way, of one label or of all."""
+        return sum(share for error, share in self.shares[move].items() if label in (None, error.entity.label))
+
+    def listed(self, move: Move) -> list[Error]:
+        """The errors that moved that way, the surest first, then in the order of the gold."""
+        shares = self.shares[move]
+        return sorted(shares, key=lambda error: (-shares[error], *in_order(error)))
 
     def to_dict(self, gold: Sequence[Document], examples: int) -> dict[str, Any]:
         """Counts, counts by label, and the first examples of each as plain data."""
-        parts: dict[str, tuple[Error, ...]] = {name: getattr(self, name) for name in MOVES}
+        labels = sorted({error.entity.label for shares in self.shares.values() for error in shares})
         return {
-            **{name: len(errors) for name, errors in parts.items()},
+            **{move: self.count(move) for move in MOVES},
             "mcnemar_p": self.p,
-            "labels": self.labels(),
-            "examples": {name: [plain(error, gold) for error in errors[:examples]] for name, errors in parts.items()},
+            "labels": {label: {move: self.count(move, label) for move in MOVES} for label in labels},
+            "examples": {move: [plain(error, gold) for error in self.listed(move)[:examples]] for move in MOVES},
         }
-
-
-MOVES = ("fixed", "broken", "both")
 
 
 def errors_of(
@@ -61,15 +64,15 @@ def errors_of(
     mode: Mode = "strict",
     *,
     allow_missing: bool = False,
-) -> set[Error]:
-    """What a system gets wrong. With several runs an error is the system's where more than half of them make it."""
+) -> dict[Error, float]:
+    """What a system gets wrong, each error with the share of runs that make it."""
     times = Counter(
         Error(kind, number, entity)
         for run in runs
         for number, (wanted, given) in enumerate(pair(gold, run, allow_missing))
         for kind, entity in wrong(wanted.entities, given.entities, mode)
     )
-    return {error for error, count in times.items() if 2 * count > len(runs)}
+    return {error: count / len(runs) for error, count in times.items()}
 
 
 def wrong(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> set[tuple[Kind, Entity]]:
@@ -87,15 +90,21 @@ def wrong(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> set[tu
     return {("missed", entity) for entity in wanted} | {("spurious", entity) for entity in given}
 
 
-def moved(first: set[Error], second: set[Error]) -> Moved:
-    """What changed between two systems, in the order of the gold."""
-    fixed, broken = in_order(first - second), in_order(second - first)
-    return Moved(fixed, broken, in_order(first & second), mcnemar(len(broken), len(fixed)))
+def moved(first: Mapping[Error, float], second: Mapping[Error, float]) -> Moved:
+    """What changed between two systems."""
+    shares: dict[Move, dict[Error, float]] = {move: {} for move in MOVES}
+    for error in {**first, **second}:
+        a, b = first.get(error, 0.0), second.get(error, 0.0)
+        for move, share in zip(MOVES, (a * (1 - b), b * (1 - a), a * b), strict=True):
+            if share:
+                shares[move][error] = share
+    single = all(share == 1.0 for side in (first, second) for share in side.values())
+    return Moved(shares, mcnemar(len(shares["broken"]), len(shares["fixed"])) if single else None)
 
 
-def in_order(errors: Iterable[Error]) -> tuple[Error, ...]:
+def in_order(error: Error) -> tuple[Any, ...]:
     """By document, then by place in the text."""
-    return tuple(sorted(errors, key=lambda error: (error.document, error.entity.spans, error.entity.label, error.kind)))
+    return error.document, error.entity.spans, error.entity.label, error.kind
 
 
 def plain(error: Error, gold: Sequence[Document]) -> dict[str, Any]:
