@@ -89,7 +89,7 @@ def guessed(document: Document) -> Document:
     return replace(document, entities=tuple({Entity("Disease", entity.spans) for entity in document.entities}))
 
 
-PREPARED = {"docs/scoring.md": for_scoring, "docs/analysis.md": for_analysis}
+PREPARED = {"docs/scoring.md": for_scoring, "docs/errors.md": for_scoring, "docs/analysis.md": for_analysis}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)

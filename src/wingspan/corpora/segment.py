@@ -84,7 +84,7 @@ def segment_sized(
 ) -> Iterator[tuple[Sentence, list[int]]]:
     """The same, with the size of each word of a sentence."""
     keep = tuple(entity.hull for entity in document.entities) if gold else ()
-    words = _measured(document.text, _words(document, settings, keep), measure)
+    words = _measured(document.text, marked_words(document, settings, keep), measure)
     entities = Gold(document, settings.misaligned, record)
     for window in _windows(words, settings.max_length, settings.overlap):
         sentence = Sentence(
@@ -107,7 +107,7 @@ def place(sentence: Sentence, entities: Iterable[Entity]) -> tuple[Entity, ...]:
     )
 
 
-def _words(document: Document, settings: Segmenting, keep: Iterable[Span]) -> Iterator[tuple[Span, bool]]:
+def marked_words(document: Document, settings: Segmenting, keep: Iterable[Span]) -> Iterator[tuple[Span, bool]]:
     """Each word and whether a sentence ends with it, by what the document fixes, otherwise by rules."""
     given = document.words
     words = given if given is not None else SPLITTERS[settings.splitter](document.text)
