@@ -18,7 +18,7 @@ import typer
 
 from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
 from wingspan import cli
-from wingspan.cli import data, models, scoring  # noqa: F401  each adds its commands
+from wingspan.cli import data, experiments, models, scoring  # noqa: F401  each adds its commands
 from wingspan.corpora import FORMATS, format_named, read, write
 from wingspan.corpora.builtin import corpus
 from wingspan.encoders.hashed import HashedEncoder
@@ -75,7 +75,7 @@ def for_scoring(folder: Path) -> None:
     write([replace(document, entities=document.entities[::2]) for document in gold], folder / "predicted.jsonl")
     write([guessed(document) for document in gold], folder / "guessed.jsonl")
     convert(folder / "gold.jsonl", folder / "predicted.conll", lossy=True)
-    write([replace(document, meta={}) for document in gold], folder / "gold", "brat")
+    write([replace(document, meta={}) for document in read(folder / "predicted.conll")], folder / "gold", "brat")
 
 
 def for_analysis(folder: Path) -> None:

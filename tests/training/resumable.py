@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def process(folder: Path, resume: bool = False, kill: tuple[str, int] | None = N
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["resumable"])
     # Python 3.11 does not tell the server where modules are
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     started = context.Process(target=run, args=(folder, resume, kill))
     started.start()
     return started

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-Event = Literal["start", "coverage", "progress", "epoch", "best", "test", "end", "resumed", "error"]
+Event = Literal["start", "coverage", "progress", "epoch", "best", "test", "end", "resumed", "error", "run"]
 
 
 class Journal:

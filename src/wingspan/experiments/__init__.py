@@ -1,0 +1,1 @@
+"""Experiments without tensors: the plan, what is done already, what comes next, and the tables."""

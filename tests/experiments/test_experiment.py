@@ -1,0 +1,218 @@
+"""Experiments as they are run: killed and gone on with, two at a time, with workers that die, with bad plans."""
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+
+import pytest
+from plans import documents, plan, plan_file, started
+from rich.console import Console
+
+from wingspan.corpora import read
+from wingspan.evaluation.scores import recognition
+from wingspan.experiments.ledger import Ledger
+from wingspan.runs.experiment import experiment
+
+QUIET = Console(quiet=True)
+
+
+def lines(folder) -> list[dict]:
+    return [json.loads(line) for line in (folder / "results" / "results.jsonl").read_text().splitlines()]
+
+
+def lasting(line: dict) -> dict:
+    """A line without what differs between two runs of the same."""
+    return {key: value for key, value in line.items() if key not in ("time", "seconds")}
+
+
+def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    undisturbed = experiment(plan(tmp_path / "whole"), QUIET)
+    assert undisturbed.runs == undisturbed.done == 18
+    assert any(cell.spread.mean > 50 for table in undisturbed.tables for _, cells in table.rows for cell in cells)
+
+    killed = plan(tmp_path / "killed")
+    first = started(killed, ("line", 4))  # while the fourth line is being written
+    first.join()
+    assert first.exitcode == -signal.SIGKILL
+    assert (tmp_path / "killed" / "results" / "results.jsonl").read_bytes()[-1:] != b"\n"
+    second = started(plan(tmp_path / "killed", workers=2))  # with workers, from outside, in the middle of trainings
+    deadline = time.monotonic() + 100
+    while len(Ledger(killed.output).lines()) < 7:
+        assert time.monotonic() < deadline
+        assert second.is_alive()
+        time.sleep(0.05)
+    os.kill(second.pid, signal.SIGKILL)
+    second.join()
+    before = {line["id"]: line for line in Ledger(killed.output).lines().values()}
+    assert 7 <= len(before) < 18
+
+    last = experiment(killed, QUIET)
+    assert last.done == 18
+    assert last.tables == undisturbed.tables
+    for suffix in ("md", "tex", "html"):
+        name = f"results/table.{suffix}"
+        assert (tmp_path / "killed" / name).read_text() == (tmp_path / "whole" / name).read_text()
+    found = lines(tmp_path / "killed")
+    assert max(Counter(line["id"] for line in found).values()) == 1
+    assert all(line == before[line["id"]] for line in found if line["id"] in before)  # finished runs are kept
+    wanted = {line["id"]: lasting(line) for line in lines(tmp_path / "whole")}
+    assert {line["id"]: lasting(line) for line in found} == wanted
+
+
+def test_two_processes_share_the_runs(tmp_path):
+    shared = plan(tmp_path, seeds=[1, 2, 3, 4], recipes=["baseline"])
+    processes = [started(shared) for _ in range(2)]
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    found = lines(tmp_path)
+    assert len(found) == len({line["id"] for line in found}) == 8
+
+
+def test_a_run_with_checkpoints_goes_on_in_the_middle(tmp_path):
+    one = plan(tmp_path, seeds=[1], recipes=["baseline"], corpora=plan_corpora(tmp_path)[:1], checkpoints=True)
+    process = started(one, ("step", 8))  # in the third epoch of six
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert experiment(one, QUIET).done == 1
+    (line,) = lines(tmp_path)
+    log = (tmp_path / "results" / "logs" / f"{line['id']}.log").read_text()
+    assert log.count("epoch 1 ") == 1
+    assert log.count("epoch 6 ") == 1
+    assert not (tmp_path / "results" / "running" / line["id"]).exists()
+    (tmp_path / "again").mkdir()
+    whole = plan(tmp_path / "again", seeds=[1], recipes=["baseline"], corpora=plan_corpora(tmp_path / "again")[:1])
+    experiment(whole, QUIET)
+    assert lasting(lines(tmp_path / "again")[0]) == lasting(line)
+
+
+def plan_corpora(folder) -> list[dict]:
+    from plans import make_corpora
+
+    return make_corpora(folder)
+
+
+DEADLY = """
+import os, signal
+from dataclasses import replace
+from functools import partial
+from wingspan.encoders.hashed import HashedEncoder
+from wingspan.recipes import baseline
+
+class Deadly(HashedEncoder):
+    def forward(self, inputs):
+        print("about to die", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def recipe():
+    return replace(baseline.recipe(), name="deadly", encoder=partial(Deadly, buckets=300, embedding=4, hidden=8))
+"""
+BROKEN = DEADLY.replace("os.kill(os.getpid(), signal.SIGKILL)", "raise KeyError('a bug of mine')")
+
+
+def test_a_worker_that_dies_takes_one_run_with_it(tmp_path, shell):
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    (tmp_path / "broken.py").write_text(BROKEN)
+    path = plan_file(tmp_path, workers=2, encoder=None, seeds=[1], recipes=["deadly.py", "broken.py", "baseline"])
+    out, _ = shell("experiment", path, "--json", tmp_path / "summary.json", code=1)
+    assert "FAILED deadly on first, seed 1: its process was killed by SIGKILL; last lines of" in out
+    assert "about to die" in out
+    assert "KeyError: 'a bug of mine'" in out
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["runs"], summary["done"], summary["remaining"]) == (6, 2, 4)
+    assert {line["name"] for line in lines(tmp_path)} == {"baseline"}
+    assert "4 runs failed, 0 are still to do" in out
+
+
+def test_lines_counts_predictions_and_models_agree(tmp_path, shell):
+    path = plan_file(tmp_path, seeds=[5], recipes=["bundling"], keep_models=True, keep_predictions=True, commit="abc")
+    shell("experiment", path)
+    for line in lines(tmp_path):
+        results, gold = tmp_path / "results", list(read(tmp_path / line["corpus"]["name"] / "test.jsonl"))
+        scores = recognition(gold, list(read(results / "predictions" / f"{line['id']}.test.jsonl")))
+        assert line["test"]["micro"] == scores.micro.to_dict()
+        assert Ledger(results).documents(line["id"], "test") == scores.documents
+        assert line["test"]["coverage"]["entities"] == 8
+        shell("evaluate", results / "models" / line["id"], tmp_path / line["corpus"]["name"] / "dev.jsonl")
+        assert (line["recipe"], line["variant"], line["seed"], line["commit"]) == ("bundling", "", 5, "abc")
+        assert line["settings"]["train.epochs"] == "6"
+        assert line["device"] == "cpu"
+        assert set(line["versions"]) == {"wingspan", "torch", "transformers", "python"}
+        assert line["seconds"]["total"] >= line["seconds"]["training"] > 0
+
+
+def test_a_time_budget_leaves_the_rest_for_later(tmp_path, shell):
+    path = plan_file(tmp_path, seeds=[1, 2], recipes=["baseline"])
+    out, _ = shell("experiment", path, "--time-budget", 0)
+    assert "0 runs failed, 4 are still to do" in out
+    assert "–" in (tmp_path / "results" / "table.md").read_text()
+    shell("experiment", path, "--seeds", "1")
+    out, _ = shell("experiment", path, "--tables-only")
+    assert "(n=1)" in out
+    shell("experiment", path)
+    assert len(lines(tmp_path)) == 4
+
+
+def test_fractions_make_a_learning_curve(tmp_path, shell):
+    path = plan_file(tmp_path, seeds=[1], fractions=[0.3, 1.0], recipes=["baseline"], evaluate=["test"])
+    shell("experiment", path)
+    assert {(line["fraction"], line["train_documents"]) for line in lines(tmp_path)} == {(0.3, 3), (1.0, 9)}
+    assert (
+        "| | first, 30 % | first, 100 % | second, 30 % | second, 100 % |"
+        in (tmp_path / "results" / "table.md").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"recipes": ["bundlin"]}, "recipe 'bundlin' on corpus 'first': no recipe 'bundlin'; did you mean 'bundling'?"),
+        ({"recipes": [{"recipe": "bundling/seq", "set": {"spans.dropout": 0.1}}]}, "--set spans.dropout"),
+        ({"encoder": "no/such-encoder", "set": {}}, "encoder 'no/such-encoder' cannot be loaded"),
+        (
+            {"corpora": [{"name": "x", "train": "nowhere.jsonl", "dev": "a", "test": "b"}]},
+            "nowhere.jsonl: no such file",
+        ),
+        ({"corpora": [{"name": "x", "train": "first/train.jsonl"}]}, "corpus 'x' has no dev file"),
+        ({"output": "/proc/nowhere"}, "/proc/nowhere"),
+        ({"device": "tpu"}, "no device 'tpu'"),
+        ({"seeds": [1, 1]}, "seeds must be a list of different whole numbers"),
+        ({"recipe": ["baseline"]}, "no key 'recipe' here; did you mean 'recipes'?"),
+        ({"recipes": None}, "recipes is missing"),
+        ({"recipes": ["baseline", {"recipe": "baseline", "name": "again"}]}, "is the same training as"),
+        ({"recipes": ["baseline", "baseline"]}, "two recipes are called 'baseline'"),
+        ({"baseline": "nobody"}, "the baseline 'nobody' is none of the recipes"),
+        ({"published": "papers.toml"}, "papers.toml: no such file"),
+        ({"figures": ["f1"]}, "figures must be a list such as"),
+    ],
+)
+def test_a_bad_plan_is_one_sentence_before_anything_trains(changes, said, tmp_path, shell, monkeypatch):
+    def never(*_):
+        raise AssertionError("a training was started")
+
+    monkeypatch.setattr("wingspan.runs.experiment_run.run", never)
+    assert said in shell.refuses("experiment", plan_file(tmp_path, **changes))
+
+
+def test_a_file_that_is_no_plan(tmp_path, shell):
+    (tmp_path / "plan.toml").write_text("recipes = [")
+    assert "not TOML" in shell.refuses("experiment", tmp_path / "plan.toml")
+    assert "no such file" in shell.refuses("experiment", tmp_path / "none.toml")
+    path = plan_file(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "results.jsonl").write_text('{"text": "a corpus"}\n')
+    assert "not an event" in shell.refuses("experiment", path)
+
+
+def test_a_corpus_that_changed_is_another_run(tmp_path, shell):
+    from wingspan.corpora import write
+
+    path = plan_file(tmp_path, seeds=[1], recipes=["baseline"])
+    shell("experiment", path)
+    write(documents("train", 10), tmp_path / "first" / "train.jsonl")
+    shell("experiment", path)
+    assert Counter(line["corpus"]["name"] for line in lines(tmp_path)) == {"first": 2, "second": 1}
