@@ -13,7 +13,10 @@ from rich.console import Console
 from wingspan.corpora import read
 from wingspan.evaluation.scores import recognition
 from wingspan.experiments.ledger import Ledger
+from wingspan.experiments.schedule import Schedule, Task
+from wingspan.runs import experiment_workers
 from wingspan.runs.experiment import experiment
+from wingspan.runs.experiment_checks import check
 
 QUIET = Console(quiet=True)
 
@@ -126,6 +129,15 @@ def test_a_worker_that_dies_takes_one_run_with_it(tmp_path, shell):
     assert (summary["runs"], summary["done"], summary["remaining"]) == (6, 2, 4)
     assert {line["name"] for line in lines(tmp_path)} == {"baseline"}
     assert "4 runs failed, 0 are still to do" in out
+
+
+def test_workers_start_from_nothing_for_a_gpu(tmp_path):
+    one = plan(tmp_path, workers=1, seeds=[1], recipes=["baseline"])
+    tasks = check(one)
+    schedule = Schedule([Task(name, assignment.run) for name, assignment in tasks.items()])
+    outcomes = [outcome.status for _, outcome in experiment_workers.in_workers(schedule, tasks, 1, 1, "cuda")]
+    assert outcomes == ["done", "done"]
+    assert experiment_workers.starting("cuda").get_start_method() == "spawn"
 
 
 def test_lines_counts_predictions_and_models_agree(tmp_path, shell):

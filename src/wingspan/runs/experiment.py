@@ -20,6 +20,7 @@ from wingspan.experiments.published import read_published
 from wingspan.experiments.rendering import RENDERINGS
 from wingspan.experiments.schedule import Schedule, Task
 from wingspan.experiments.tables import ResultTable, make_tables
+from wingspan.recognizer import usable_device
 from wingspan.runs.experiment_checks import check
 from wingspan.runs.experiment_run import Assignment, Outcome
 from wingspan.runs.experiment_workers import in_this_process, in_workers
@@ -76,7 +77,7 @@ def follow(
     workers = min(plan.workers, len(schedule.waiting))
     threads = plan.threads or (1 if plan.workers > 1 else None)
     outcomes: Iterable[tuple[Task, Outcome]] = (
-        in_workers(schedule, assignments, workers, threads, plan.tf32)
+        in_workers(schedule, assignments, workers, threads, usable_device(plan.device).type)
         if workers
         else in_this_process(schedule, assignments)
     )

@@ -77,6 +77,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     }
     train = fraction_of(parts["train"], planned.fraction, planned.seed)
     recipe = prepare(planned.system.recipe, planned.system.encoder, planned.settings)
+    torch.set_float32_matmul_precision("high" if plan.tf32 else "highest")
     began = time.perf_counter()
     model = train_model(assignment, recipe, Corpora(train, parts.get("dev", ())))
     trained = time.perf_counter()

@@ -1,7 +1,8 @@
 """Processes that train side by side. Each does one run after the other; one that dies takes its run with it, no more.
 
-Workers come from a server process that has loaded torch once, so that sixteen of them start as fast as one. They end
-with the process that started them, even if that was killed: nobody is left behind on the GPU.
+Workers on the CPU come from a server process that has loaded torch once, so that all start as fast as one; those on a
+GPU start from nothing, because CUDA does not survive a fork. They end with the process that started them, even if that
+was killed: nobody is left behind.
 """
 
 from __future__ import annotations
@@ -48,19 +49,16 @@ def in_this_process(schedule: Schedule, assignments: Mapping[str, Assignment]) -
 
 
 def in_workers(
-    schedule: Schedule, assignments: Mapping[str, Assignment], number: int, threads: int | None, tf32: bool
+    schedule: Schedule, assignments: Mapping[str, Assignment], number: int, threads: int | None, kind: str
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Up to so many runs at the same time, each in a process of its own."""
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    if "forkserver" in methods:
-        context.set_forkserver_preload(PRELOADED)
+    """Up to so many runs at the same time, each in a process of its own; `kind` is that of the device."""
+    context = starting(kind)
     idle: list[tuple[BaseProcess, Connection]] = []
     busy: dict[Connection, Worker] = {}
     try:
         while True:
             while len(busy) < number and (task := schedule.next()) is not None:
-                process, connection = idle.pop() if idle else start(context, threads, tf32)
+                process, connection = idle.pop() if idle else start(context, threads)
                 connection.send(assignments[task.id])
                 busy[connection] = Worker(process, connection, task)
             pause = schedule.pause()
@@ -88,10 +86,19 @@ def after(schedule: Schedule, task: Task, outcome: Outcome) -> None:
         schedule.learn(outcome.line)
 
 
-def start(context: Any, threads: int | None, tf32: bool) -> tuple[BaseProcess, Connection]:
+def starting(kind: str) -> Any:
+    """How processes are started for a kind of device."""
+    if kind != "cpu" or "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+def start(context: Any, threads: int | None) -> tuple[BaseProcess, Connection]:
     """A worker that waits for its first run."""
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(theirs, threads, tf32), daemon=True)
+    process = context.Process(target=serve, args=(theirs, threads), daemon=True)
     process.start()
     theirs.close()
     return process, ours
@@ -110,7 +117,7 @@ def received(worker: Worker, log: Path) -> Outcome:
         return Outcome("failed", problem="\n".join([f"its process {how}; last lines of {log}:", *said[-LAST_LINES:]]))
 
 
-def serve(connection: Connection, threads: int | None, tf32: bool) -> None:
+def serve(connection: Connection, threads: int | None) -> None:
     """The life of a worker: runs come in, outcomes go out."""
     import torch
 
@@ -119,8 +126,6 @@ def serve(connection: Connection, threads: int | None, tf32: bool) -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if threads:
         torch.set_num_threads(threads)
-    if tf32:
-        torch.set_float32_matmul_precision("high")
     while True:
         try:
             assignment: Assignment = connection.recv()
