@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-DOCUMENTS = ("README.md", "docs/results.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/lexicon.md")
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
 SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
@@ -70,7 +70,34 @@ def throughput_gpu() -> str:
     return "\n".join(lines)
 
 
+def lexicon_coverage() -> str:
+    """The share of entities with synonyms, beside table 1 of paper 000."""
+    shares: dict[tuple[str, str], list[str]] = defaultdict(list)
+    umls: dict[str, list[str]] = defaultdict(list)
+    for row in rows("lexicon-coverage"):
+        shares[row["corpus"], row["lexicon"]].append(f"{row['synonym_coverage']:.2f} %")
+        if row["lexicon"] == "MeSH":
+            umls[row["corpus"]].append(f"{row['paper']:.2f} %")
+    lines = ["| corpus | lexicon | train | dev | test |", "|---|---|---|---|---|"]
+    for corpus, published in umls.items():
+        lines.append(f"| {corpus} | UMLS 2017AA (paper 000, table 1) | {' | '.join(published)} |")
+        lines += [f"| | {name} | {' | '.join(cells)} |" for (of, name), cells in shares.items() if of == corpus]
+    return "\n".join(lines)
+
+
+def lexicon() -> str:
+    """What a lexicon costs to make, to load and to ask."""
+    lines = ["| concepts | names | file | made in | loaded in | one term looked up in |", "|---|---|---|---|---|---|"]
+    for row in rows("lexicon"):
+        counts = f"{row['concepts']:,} | {row['names']:,} | {row['file_mib']:.1f} MiB"
+        seconds = f"{row['make_seconds']:.1f} s | {row['load_seconds']:.2f} s | {row['lookup_microseconds']:.0f} µs"
+        lines.append(f"| {counts} | {seconds} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "lexicon": lexicon,
+    "lexicon-coverage": lexicon_coverage,
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
     "throughput": throughput,

@@ -43,13 +43,13 @@ def trusted(parts: list[Path] | None) -> list[str]:
     return [import_file(path).__name__ for path in parts or []]
 
 
-def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+def pairs(given: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
     """`key=value` options as a dictionary."""
     found = {}
     for item in given or []:
         key, equals, value = item.partition("=")
         if not equals or not key:
-            raise ValueError(f"{option} {item}: write it as key=value, for example {option} train.epochs=3")
+            raise ValueError(f"{option} {item}: write it as key=value, for example {option} {example}")
         found[key] = value
     return found
 

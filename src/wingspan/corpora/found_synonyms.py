@@ -1,0 +1,103 @@
+"""Synonyms from a corpus itself, for fields that no knowledge base covers (the first limitation that paper 000 names).
+
+Three ways: mentions that share a concept id, definitions of abbreviations, and mentions of one coreference chain. Use
+the training part only: synonyms found in a test corpus would tell its names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from wingspan.corpora.abbreviations import abbreviations
+from wingspan.corpora.concepts import Concept
+from wingspan.text import Document, Span
+
+_UNKNOWN = frozenset({"", "-", "-1", "none", "null", "unknown"})
+_PRONOUN = re.compile(
+    "i|me|my|mine|myself|we|us|our|ours|ourselves|you|your|yours|yourself|yourselves|he|him|his|himself|she|her|hers|"
+    "herself|it|its|itself|they|them|their|theirs|themselves|this|that|these|those|who|whom|whose|which|what|one"
+)
+
+
+def found_synonyms(documents: Sequence[Document]) -> dict[str, list[Concept]]:
+    """The concepts that each way finds; those with one name only are left out, for they have no synonym."""
+    ways = {
+        "concept ids": _by_concept_id(documents),
+        "abbreviations": _by_abbreviation(documents),
+        "coreference chains": _by_chain(documents),
+    }
+    return {way: [concept for concept in found if len(concept.names) > 1] for way, found in ways.items()}
+
+
+class _Names:
+    """The names of one concept, the most frequent first; spellings that differ in case are one name."""
+
+    def __init__(self) -> None:
+        self.spellings: dict[str, Counter[str]] = defaultdict(Counter)
+        self.labels: dict[str, None] = {}
+
+    def add(self, name: str, label: str) -> None:
+        plain = " ".join(name.split())
+        self.spellings[plain.lower()][plain] += 1
+        self.labels[label] = None
+
+    def concept(self, id: str) -> Concept:
+        ranked = sorted(self.spellings.values(), key=Counter.total, reverse=True)
+        return Concept(id, tuple(names.most_common(1)[0][0] for names in ranked), tuple(self.labels))
+
+
+def _by_concept_id(documents: Iterable[Document]) -> Iterator[Concept]:
+    """Mentions with the same id. One that names several concepts ("D1|D2") is compared as a whole."""
+    found: dict[str, _Names] = defaultdict(_Names)
+    for document in documents:
+        for entity in document.entities:
+            concept = entity.meta.get("concept_id")
+            if isinstance(concept, str) and concept.strip().lower() not in _UNKNOWN:
+                found[concept.strip()].add(document.text_of(entity), entity.label)
+    return (names.concept(id) for id, names in found.items())
+
+
+def _by_abbreviation(documents: Sequence[Document]) -> Iterator[Concept]:
+    """Short forms of one long form, where one of the two is a mention of the corpus."""
+    labels: dict[str, dict[str, None]] = defaultdict(dict)
+    for document in documents:
+        for entity in document.entities:
+            labels[document.text_of(entity).lower()][entity.label] = None
+    found: dict[str, _Names] = defaultdict(_Names)
+    for document in documents:
+        for short, long in abbreviations(document.text):
+            for label in labels.get(short.lower(), {}) | labels.get(long.lower(), {}):
+                names = found[f"abbreviation:{' '.join(long.lower().split())}"]
+                names.add(long, label)
+                names.add(short, label)
+    return (names.concept(id) for id, names in found.items())
+
+
+def _by_chain(documents: Iterable[Document]) -> Iterator[Concept]:
+    """Entities of one chain: the `clusters` of DyGIE and PURE files, in words with inclusive ends; no pronouns."""
+    for document in documents:
+        mentions = {entity.spans[0]: entity for entity in document.entities if not entity.discontinuous}
+        for number, chain in enumerate(_chains(document)):
+            names = _Names()
+            for span in chain:
+                entity = mentions.get(span)
+                if entity and not _PRONOUN.fullmatch(document.text_of(entity).lower()):
+                    names.add(document.text_of(entity), entity.label)
+            if names.spellings:
+                yield names.concept(f"{document.id}:chain-{number}")
+
+
+def _chains(document: Document) -> Iterator[list[Span]]:
+    """Chains as characters; what is no [first word, last word] of the document is no mention of ours."""
+    clusters: Any = document.meta.get("clusters")
+    words = document.words or ()
+    for cluster in clusters if isinstance(clusters, list) else ():
+        yield [
+            Span(words[pair[0]].start, words[pair[1]].end)
+            for pair in (cluster if isinstance(cluster, list) else ())
+            if isinstance(pair, list) and len(pair) == 2 and all(isinstance(at, int) for at in pair)
+            if 0 <= pair[0] <= pair[1] < len(words)
+        ]
