@@ -1,6 +1,8 @@
 """Scores by attribute: hand-computed tables, brute force for the nested roles, intervals, gaps between systems."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 import scoring_samples as samples
@@ -269,3 +271,9 @@ def test_a_bucket_only_one_system_has_is_in_the_gaps():
 
 def test_empty_bucket():
     assert Bucket("x").to_dict()["f1"] is None
+
+
+def test_the_documentation_names_every_attribute():
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+    part = page[page.index("## Buckets") : page.index("## Systems")]
+    assert re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) == list(ATTRIBUTES)
