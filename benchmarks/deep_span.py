@@ -64,8 +64,9 @@ class RandomEncoder(Encoder):
     def forward(self, inputs: Inputs) -> Words:
         """Units are the tokens between the special ones."""
         mask = inputs.token_mask.long()
-        out = self.model(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers)
-        layers = tuple(states[:, FRONT:-1] for states in (out.hidden_states if self.keep_layers else ()))
+        out = self.model(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers > 0)
+        kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else ()
+        layers = tuple(states[:, FRONT:-1] for states in kept)
         return Words(out.last_hidden_state[:, FRONT:-1], layers, out.last_hidden_state[:, 0], inputs.unit_mask)
 
     @classmethod

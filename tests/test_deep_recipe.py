@@ -133,7 +133,7 @@ def test_recipe_to_json_and_back(name):
 def test_every_variant_assembles(name, folder):
     recipe = replace(small(name, folder), max_width=5, overlap="nested")
     learner = assemble(recipe, LabelSet({"main": ("Drug",)}))
-    assert learner.model.encoder.keep_layers == (".blocks." in str(list(learner.state_dict())) or "share" in name)
+    assert (learner.model.encoder.keep_layers > 0) == (".blocks." in str(list(learner.state_dict())) or "share" in name)
 
 
 @pytest.mark.parametrize("corpus", PAPER)

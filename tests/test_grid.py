@@ -109,3 +109,13 @@ def test_long_ranges_keep_their_digits_in_half_precision():
     mean = grid.range_means(words, torch.tensor([[0, 3990]]), torch.tensor([[4000, 4000]]))
     assert mean.dtype == torch.bfloat16
     torch.testing.assert_close(mean, words[:, :2], rtol=0, atol=1e-3)
+
+
+def test_maxima_in_training_are_those_of_prediction_and_go_back_to_the_first_of_equals():
+    words = torch.tensor([[[1.0], [-2.0], [3.0], [3.0], [-0.5]]], requires_grad=True)
+    start, end = torch.tensor([[0, 1, 1, 2, 4]]), torch.tensor([[3, 2, 5, 4, 5]])
+    found = grid.range_maxima(words, start, end)
+    assert found.flatten().tolist() == [3.0, -2.0, 3.0, 3.0, -0.5]
+    assert torch.equal(found, grid.range_maxima(words.detach(), start, end))
+    found.backward(torch.tensor([[[1.0], [10.0], [100.0], [1000.0], [10000.0]]]))
+    assert words.grad.flatten().tolist() == [0.0, 10.0, 1101.0, 0.0, 10000.0]

@@ -179,10 +179,13 @@ def test_shapes_start_without_effect_and_learn(folder, shapes):
 def test_all_layers_are_there_when_asked_for(folder):
     encoder = PretrainedEncoder(name=str(folder))
     assert encode(encoder, SENTENCES).layers == ()
-    encoder.keep_layers = True
+    encoder.keep_layers = len(encoder.blocks) + 1
     words = encode(encoder, SENTENCES)
     assert len(words.layers) == len(encoder.blocks) + 1
     assert torch.equal(words.layers[-1], words.top)
+    encoder.keep_layers = 2
+    for one, other in zip(encode(encoder, SENTENCES).layers, words.layers[-2:], strict=True):
+        close(one, other)
 
 
 @pytest.mark.parametrize("unit", ["word", "piece"])

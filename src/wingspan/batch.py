@@ -32,6 +32,8 @@ class Inputs(NamedTuple):
     shapes: Array  # (B, L + 1) the shape of the unit's word, see `shape_of`; last, that of tokens without a unit
     core: Array  # (B, 2) units whose spans count
     reach: Array  # (B, 2) units in which they must end
+    opens: Array  # (B, L) a span that counts may start here: the unit starts a word of the core
+    closes: Array  # (B, L) ... may end here: the unit ends a word of the reach
     dataset: Array  # (B,) which corpus the sentence is from
 
 
@@ -121,16 +123,26 @@ def word_units(sentences: Sequence[Sentence]) -> dict[str, Array]:
     for row, sentence in enumerate(sentences):
         mask[row, : len(sentence.words)] = True
         shapes[row, : len(sentence.words)] = [shape_of(word) for word in sentence.words]
+    core = np.array([sentence.core for sentence in sentences], dtype=np.int64).reshape(-1, 2)
+    reach = np.array([sentence.reach for sentence in sentences], dtype=np.int64).reshape(-1, 2)
     return {
         "unit_mask": mask,
         "words": np.broadcast_to(np.arange(longest), mask.shape).copy(),
         "starts": mask.copy(),
         "ends": mask.copy(),
         "shapes": shapes,
-        "core": np.array([sentence.core for sentence in sentences], dtype=np.int64).reshape(-1, 2),
-        "reach": np.array([sentence.reach for sentence in sentences], dtype=np.int64).reshape(-1, 2),
+        "core": core,
+        "reach": reach,
+        "opens": mask & within(core, longest),
+        "closes": mask & within(reach, longest),
         "dataset": np.zeros(len(sentences), dtype=np.int64),
     }
+
+
+def within(bounds: Array, length: int) -> Array:
+    """Which units lie between the bounds of their sentence.  (B, 2) -> (B, L)"""
+    at = np.arange(length)
+    return (at >= bounds[:, :1]) & (at < bounds[:, 1:])
 
 
 def unit_ranges(units_to_words: Array, num_units: int) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -54,17 +55,24 @@ class Grid(CandidatePolicy):
 
     def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """The dense grid; M = L * W."""
-        batch, length = inputs.unit_mask.shape
+        length = inputs.unit_mask.shape[1]
         width = min(self.max_width, length)
-        start = torch.arange(length, device=inputs.unit_mask.device)[:, None].expand(length, width)
-        end = start + torch.arange(1, width + 1, device=start.device)  # (L, W)
-        last = (end - 1).clamp(max=length - 1)
-        anywhere = self.within_words and gold is not None
-        first, past = (inputs.unit_mask, inputs.unit_mask) if anywhere else (inputs.starts, inputs.ends)
-        mask = (first[:, :, None] & past[:, last]).flatten(1)  # (B, L * W)
-        start, end = start.flatten(), end.flatten()
-        mask = mask & counts(start.expand(batch, -1), end.expand(batch, -1), inputs)
-        return Candidates(start.expand(batch, -1), end.expand(batch, -1), mask, width)
+        start, end = (part.expand(len(inputs.unit_mask), -1) for part in cells(length, width, inputs.unit_mask.device))
+        if self.within_words and gold is not None:
+            ends = F.pad(inputs.unit_mask, (0, width - 1)).unfold(1, width, 1)  # (B, L, W)
+            mask = (inputs.unit_mask[:, :, None] & ends).flatten(1) & counts(start, end, inputs)
+        else:
+            mask = (inputs.opens[:, :, None] & F.pad(inputs.closes, (0, width - 1)).unfold(1, width, 1)).flatten(1)
+        return Candidates(start, end, mask, width)
+
+
+@lru_cache(maxsize=512)
+def cells(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Starts and ends of the grid, start by start. Kept, because on a GPU each call that is saved counts.  (L * W,)"""
+    with torch.inference_mode(False):  # what is kept may take part in training later
+        start = torch.arange(length, device=device)[:, None].expand(length, width)
+        end = start + torch.arange(1, width + 1, device=device)
+        return start.flatten(), end.flatten()
 
 
 class Sampled(CandidatePolicy):
@@ -197,9 +205,7 @@ def bucket(width: Tensor) -> Tensor:
 def possible(inputs: Inputs) -> Tensor:
     """Which pairs of first and last unit are spans that count.  (B, L, L)"""
     at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
-    start = inputs.starts & (at >= inputs.core[:, :1]) & (at < inputs.core[:, 1:])  # (B, L)
-    end = inputs.ends & (at < inputs.reach[:, 1:])
-    spans: Tensor = start[:, :, None] & end[:, None] & (at[:, None] <= at)
+    spans: Tensor = inputs.opens[:, :, None] & inputs.closes[:, None] & (at[:, None] <= at)
     return spans
 
 
@@ -210,9 +216,7 @@ def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
         max(math.ceil(budget * length - 1e-4), 1), length * length
     )  # for all rows, so that no count leaves the device
     best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
-    unit = torch.arange(length, device=scores.device)
-    words = (inputs.starts & (unit >= inputs.core[:, :1]) & (unit < inputs.core[:, 1:])).sum(1, keepdim=True)
-    quota = (words * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
+    quota = (inputs.opens.sum(1, keepdim=True) * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)
     return Candidates(at // length, at % length + 1, mask, None)
 

@@ -32,6 +32,8 @@ def mean_words(words: Tensor, width: int) -> Tensor:
 
 def max_words(words: Tensor, width: int) -> Tensor:
     """The maximum of each span's words, dimension by dimension.  (B, L, D) -> (B, L, W, D)"""
+    if words.is_cuda:
+        return windows(words, width).cummax(2).values  # one launch each way; launches are what small batches cost
     widest: Tensor = RunningMax.apply(words, width)  # type: ignore[no-untyped-call]
     return widest
 
@@ -43,13 +45,10 @@ class RunningMax(torch.autograd.Function):
     def forward(ctx: Any, words: Tensor, width: int) -> Tensor:
         """(B, L, D) -> (B, L, W, D)"""
         following = windows(words, width)
-        if words.is_cuda:
-            out = following.cummax(2).values  # one launch; launches are what small batches cost on a GPU
-        else:
-            out = torch.empty_like(following, memory_format=torch.contiguous_format)
-            out[:, :, 0] = words
-            for step in range(1, width):
-                torch.maximum(out[:, :, step - 1], following[:, :, step], out=out[:, :, step])
+        out = torch.empty_like(following, memory_format=torch.contiguous_format)
+        out[:, :, 0] = words
+        for step in range(1, width):
+            torch.maximum(out[:, :, step - 1], following[:, :, step], out=out[:, :, step])
         ctx.save_for_backward(out)
         return out
 
@@ -73,7 +72,9 @@ def add_maxima(base: Tensor, words: Tensor, weight: Tensor, width: int) -> Tenso
     Prediction on a CPU goes width by width: the maxima are never all in memory, and what is no span costs nothing.
     """
     if torch.is_grad_enabled() or words.is_cuda:
-        return base + max_words(words, width) @ weight
+        widest = max_words(words, width)
+        flat = base.expand(*widest.shape[:3], -1).flatten(0, 2)
+        return torch.addmm(flat, widest.flatten(0, 2), weight).view(*widest.shape[:3], -1)  # sum and product at once
     out = base.expand(*words.shape[:2], width, -1).contiguous()  # written over where it is as large already
     widest = words
     for step in range(min(width, words.shape[1])):
@@ -90,17 +91,37 @@ def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
 
 
 def range_maxima(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Maxima over listed spans of any width: two overlapping power-of-two blocks each.  -> (B, M, D)"""
-    levels, step = [words], 1
-    while 2 * step <= words.shape[1]:
-        shifted = F.pad(levels[-1], (0, 0, 0, step), value=-torch.inf)[:, step:]
-        levels.append(torch.maximum(levels[-1], shifted))
+    """Maxima over listed spans of any width.  (B, L, D), (B, M), (B, M) -> (B, M, D)
+
+    In training first where they are, then one gather: its way back is one scatter, not one step for each level.
+    """
+    if not (torch.is_grad_enabled() and words.requires_grad):
+        return over_ranges(words, start, end)
+    return words.gather(1, LAST - (over_ranges(sortable(words.detach()), start, end) & LAST))
+
+
+LAST = 2**24 - 1  # places in a sentence have 24 bits
+
+
+def sortable(words: Tensor) -> Tensor:
+    """Whole numbers in the order of the values, with their places in the low bits: the first of equals is largest."""
+    bits = words.float().contiguous().view(torch.int32)
+    ordered = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long()  # negative numbers count backwards
+    return (ordered << 24) | (LAST - torch.arange(words.shape[1], device=words.device)[:, None])
+
+
+def over_ranges(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """Maxima over listed spans: two overlapping power-of-two blocks each.  -> (B, M, D)"""
+    levels, step, length = [words], 1, words.shape[1]
+    while 2 * step <= length:
+        levels.append(torch.maximum(levels[-1][:, :-step], levels[-1][:, step:]))
         step *= 2
-    table = torch.stack(levels, 1).flatten(1, 2)  # (B, levels * L, D); level k holds maxima of 2^k words
+    table = torch.cat(levels, 1)  # level k holds the maxima of 2^k words, from L - 2^k + 1 places
     width = (end - start).clamp(min=1)
     level = (torch.frexp(width.float()).exponent - 1).clamp(max=len(levels) - 1)  # floor(log2(width))
-    base = level * words.shape[1]
-    return torch.maximum(pick(table, base + start), pick(table, base + end - torch.pow(2, level)))
+    block = torch.ones_like(width) << level
+    base = level * (length + 1) - block + 1  # where the level begins
+    return torch.maximum(pick(table, base + start), pick(table, base + end - block))
 
 
 def pick(rows: Tensor, index: Tensor) -> Tensor:

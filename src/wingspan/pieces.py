@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wingspan.batch import SHAPES, Inputs, Tokenize, word_units
+from wingspan.batch import SHAPES, Inputs, Tokenize, within, word_units
 from wingspan.text import Sentence
 
 PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
@@ -109,4 +109,6 @@ def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]
         units["shapes"][row, :total] = np.repeat(words["shapes"][row, : len(count)], count)
         units["core"][row] = edges[list(sentence.core)]
         units["reach"][row] = edges[list(sentence.reach)]
+    units["opens"] = units["starts"] & within(units["core"], longest)
+    units["closes"] = units["ends"] & within(units["reach"], longest)
     return units

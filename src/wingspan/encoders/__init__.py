@@ -17,7 +17,7 @@ class Words(NamedTuple):
     """What an encoder says about a batch."""
 
     top: Tensor  # (B, L, D) one vector per unit
-    layers: tuple[Tensor, ...]  # each (B, L, D), the embedding output first; empty unless `keep_layers`
+    layers: tuple[Tensor, ...]  # each (B, L, D), lowest first: as many of the top ones as `keep_layers` asks for
     sentence: Tensor  # (B, D) one vector for the whole sentence
     mask: Tensor  # (B, L) true for real units
 
@@ -27,7 +27,8 @@ class Encoder(nn.Module, ABC):
 
     size: int
     tokenize: Tokenize
-    keep_layers: bool = False
+    keep_layers: int = 0
+    """How many of the top layers' outputs are given beside the last; one more than all blocks: the embedding output."""
 
     @property
     def blocks(self) -> nn.ModuleList | None:

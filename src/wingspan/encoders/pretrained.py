@@ -145,14 +145,15 @@ class PretrainedEncoder(Encoder):
         out = self.model(
             **self._entry(inputs),
             attention_mask=inputs.token_mask.long(),
-            output_hidden_states=self.keep_layers,
+            output_hidden_states=self.keep_layers > 0,
         )
-        states = out.hidden_states if self.keep_layers else (out.last_hidden_state,)
+        kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else (out.last_hidden_state,)
+        states = torch.cat(kept, -1) if len(kept) > 1 else kept[0]  # pooled together: one call instead of one for each
         if not torch.is_autocast_enabled(inputs.tokens.device.type):
-            states = tuple(layer.float() for layer in states)
-        pooled = tuple(self._units(layer, inputs) for layer in states)
+            states = states.float()
+        pooled = self._units(states, inputs).split(self.size, -1)
         layers = pooled if self.keep_layers else ()
-        return Words(pooled[-1], layers, self._sentence(states[-1], inputs), inputs.unit_mask)
+        return Words(pooled[-1], layers, self._sentence(states[..., -self.size :], inputs), inputs.unit_mask)
 
     def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
         tokens = inputs.tokens

@@ -2,8 +2,8 @@
 
 Layer l lets every span, as a query, read the encoder's states of layer l-1 at its own words. Keys and values are
 projected once per word; all spans of all widths are one call of `scaled_dot_product_attention` under a mask that says
-which words a span holds. Long sentences are cut into blocks of starts, so that the mask grows with the width, not with
-the length of the sentence.
+which words a span holds (`wingspan.blocks`). Long sentences are cut into blocks of starts, so that the mask grows with
+the width, not with the length of the sentence.
 
 See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
 """
@@ -11,10 +11,9 @@ See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N 
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from wingspan import grid
+from wingspan.blocks import attention_bias, bert_shaped, layers_of, run_layer
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.pooling import WordScores, attend_listed, inside
@@ -31,12 +31,6 @@ from wingspan.spans import SpanRepresentation
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
 
 BLOCK = 128  # starts per block: few enough to keep attention linear in the length, enough to fill a GPU's tiles
-LAYERS = {
-    *(f"attention.self.{name}" for name in ("query", "key", "value")),
-    *(f"{part}.{name}" for part in ("attention.output", "output") for name in ("dense", "LayerNorm")),
-    "intermediate.dense",
-}
-"""What a block of the BERT shape learns, and nothing else."""
 
 
 class Layout(NamedTuple):
@@ -74,7 +68,7 @@ class DeepSpans(SpanRepresentation):
         # shared blocks belong to the encoder: a tuple does not register them a second time
         self.blocks = nn.ModuleList() if share_weights else nn.ModuleList(copy.deepcopy(block) for block in blocks)
         self._shared: tuple[Any, ...] = tuple(blocks) if share_weights else ()
-        encoder.keep_layers = True
+        encoder.keep_layers = max(encoder.keep_layers, len(blocks) + 1)
         if aggregation not in ("max", "mean", "multiplicative", "additive"):
             raise ValueError(f"DeepSpans has no aggregation {aggregation!r}; use max, mean, multiplicative or additive")
         self.aggregation = aggregation
@@ -148,11 +142,16 @@ class DeepSpans(SpanRepresentation):
         """All layers of the tower; the encoder's last states are never read.  -> (R, N, D)"""
         blocks = self._shared or tuple(self.blocks)
         below = words.layers[-len(blocks) - 1 : -1]
-        spans = self._begin(below[0], layout)
-        again: Callable[..., Tensor] = partial(checkpoint, span_layer, use_reentrant=False)
-        layer = again if self.checkpointing and self.training else span_layer
-        for block, states in zip(blocks, below, strict=True):
-            spans = layer(block, spans, states, layout)
+        device = words.top.device.type
+        # in the type of autocast from the start, so that nothing is cast again in every layer
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.top.dtype
+        spans = self._begin(below[0].to(dtype), layout).to(dtype)
+        again: Callable[..., Tensor] = partial(checkpoint, run_layer, use_reentrant=False)
+        run = again if self.checkpointing and self.training else run_layer
+        with torch.autocast(device, enabled=False):
+            bias = attention_bias(layout.held, dtype)
+            for layer in layers_of(blocks, below, dtype, together=words.top.is_cuda):
+                spans = run(layer, spans, layout.fold(layer.key), layout.fold(layer.value), bias, self.training)
         return spans
 
     def _begin(self, states: Tensor, layout: Layout) -> Tensor:
@@ -167,32 +166,14 @@ class DeepSpans(SpanRepresentation):
         return begun
 
 
-def span_layer(block: Any, spans: Tensor, states: Tensor, layout: Layout) -> Tensor:
-    """One block with spans as queries and their words as keys and values; the residual stream is the spans'."""
-    attention = block.attention.self
-
-    def split(vectors: Tensor) -> Tensor:  # (R, N, D) -> (R, heads, N, D / heads)
-        return vectors.view(*vectors.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
-
-    read = F.scaled_dot_product_attention(
-        split(attention.query(spans)),
-        split(layout.fold(attention.key(states))),
-        split(layout.fold(attention.value(states))),
-        attn_mask=layout.held.unsqueeze(1),
-        dropout_p=attention.dropout.p if attention.training else 0.0,
-    )
-    spans = block.attention.output(read.transpose(1, 2).flatten(2), spans)
-    out: Tensor = block.output(block.intermediate(spans), spans)
-    return out
-
-
+@lru_cache(maxsize=512)
 def cells(length: int, narrowest: int, widest: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Starts and widths of all spans that end in the sentence, width by width; K(2L-K+1)/2 for widths 1 to K.  (N,)"""
-    wide = torch.arange(narrowest, widest + 1, device=device)
-    counts = length + 1 - wide  # starts of each width
-    total = sum(length + 1 - k for k in range(narrowest, widest + 1))  # known here, so that nothing waits for a device
-    before = (counts.cumsum(0) - counts).repeat_interleave(counts, output_size=total)
-    return torch.arange(total, device=device) - before, wide.repeat_interleave(counts, output_size=total)
+    starts = [torch.arange(length + 1 - k) for k in range(narrowest, widest + 1)]
+    widths = [torch.full_like(start, k) for k, start in enumerate(starts, narrowest)]
+    empty = torch.arange(0)
+    with torch.inference_mode(False):  # what is kept may take part in training later
+        return torch.cat([empty, *starts]).to(device), torch.cat([empty, *widths]).to(device)
 
 
 def shared_layout(fold: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, rows: int, length: int) -> Layout:
@@ -223,9 +204,3 @@ def top_blocks(encoder: Encoder, depth: int | None) -> list[Any]:
     if depth is not None and not 1 <= depth <= len(blocks):
         raise ValueError(f"DeepSpans.depth is {depth}; this encoder has {len(blocks)} layers: give 1 to {len(blocks)}")
     return blocks[-depth:] if depth is not None else blocks
-
-
-def bert_shaped(block: Any) -> bool:
-    """Whether a block learns what BERT's learn and sees positions in its input alone (RoFormer's also turn by them)."""
-    learned = {name.rpartition(".")[0] for name, _ in block.named_parameters()}
-    return learned == LAYERS and "sinusoidal_pos" not in inspect.signature(block.forward).parameters

@@ -1,0 +1,116 @@
+"""Transformer blocks of the BERT shape, run with queries of their own over keys and values of someone else's.
+
+On a GPU small batches wait for launches, not for arithmetic. So the weights of all blocks are cast together, keys and
+values of all blocks are one product each, and the mask is made once in the form that attention kernels want.
+
+Legend: B sentences, L words, R blocks of words, N queries, K words of a block, D word size.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Pair = tuple[Tensor, Tensor]  # weight and bias
+Column = list[Tensor]  # one of each block
+Columns = dict[str, list[Column]]  # by part: weights and biases
+
+PARTS = (
+    *(f"attention.self.{name}" for name in ("query", "key", "value")),
+    *(f"{part}.{name}" for part in ("attention.output", "output") for name in ("dense", "LayerNorm")),
+    "intermediate.dense",
+)
+"""What a block of the BERT shape learns, and nothing else."""
+
+
+def bert_shaped(block: Any) -> bool:
+    """Whether a block learns what BERT's learn and sees positions in its input alone (RoFormer's also turn by them)."""
+    learned = {name.rpartition(".")[0] for name, _ in block.named_parameters()}
+    return learned == set(PARTS) and "sinusoidal_pos" not in inspect.signature(block.forward).parameters
+
+
+class Layer(NamedTuple):
+    """One block, ready for queries: its weights, and its keys and values of the words."""
+
+    block: Any  # for what is not learned: activation, dropout, number of heads
+    weights: dict[str, Pair]
+    key: Tensor  # (B, L, D)
+    value: Tensor  # (B, L, D)
+
+
+def layers_of(blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, together: bool) -> list[Layer]:
+    """Each block over the words' states below it; `together`: few large calls instead of many small ones."""
+    made = stacked_layers if together else single_layers
+    columns, keys, values = made({part: weights_of(blocks, part) for part in PARTS}, list(states), dtype)
+    each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
+    return [Layer(*one) for one in zip(blocks, each, keys, values, strict=True)]
+
+
+def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
+    """All weights of a kind are cast at once; keys, and values, of all layers are one product."""
+    stacks = {part: [torch.stack(column).to(dtype) for column in pair] for part, pair in columns.items()}
+    below = torch.stack(states).to(dtype)  # (layers, B, L, D)
+    keys, values = (project(below, *stacks[f"attention.self.{name}"]) for name in ("key", "value"))
+    return {part: [list(stack) for stack in pair] for part, pair in stacks.items()}, list(keys), list(values)
+
+
+def single_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
+    """The same one by one: nothing is copied."""
+    columns = {part: [[one.to(dtype) for one in column] for column in pair] for part, pair in columns.items()}
+    below = [one.to(dtype) for one in states]
+    keys, values = ([*map(F.linear, below, *columns[f"attention.self.{name}"])] for name in ("key", "value"))
+    return columns, keys, values
+
+
+def weights_of(blocks: Sequence[Any], part: str) -> list[Column]:
+    """The weights and the biases of one part of every block."""
+    found = [block.get_submodule(part) for block in blocks]
+    return [[one.weight for one in found], [one.bias for one in found]]
+
+
+def project(states: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
+    """Every layer's words through a linear layer of its own, as one product.  (layers, B, L, D)"""
+    return torch.baddbmm(biases.unsqueeze(1), states.flatten(1, 2), weights.mT).view_as(states)
+
+
+def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to the scores of words: nothing, or minus infinity.  (R, N, K) -> (R, 1, N, K)
+
+    Its rows lie 16 numbers apart or a multiple of that; otherwise attention would copy it in every layer.
+    """
+    *front, words = held.shape
+    room = held.new_zeros((*front, -(-words // 16) * 16), dtype=dtype)
+    return room[..., :words].masked_fill_(~held, -torch.inf).unsqueeze(1)
+
+
+def run_layer(layer: Layer, spans: Tensor, key: Tensor, value: Tensor, bias: Tensor, training: bool) -> Tensor:
+    """One block with spans as queries, words as keys and values; the residual stream is the spans'.  (R, N, D)"""
+    block, weights = layer.block, layer.weights
+    attention = block.attention.self
+
+    def split(vectors: Tensor) -> Tensor:  # (R, N, D) -> (R, heads, N, D / heads)
+        return vectors.view(*vectors.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+
+    read = F.scaled_dot_product_attention(
+        split(F.linear(spans, *weights["attention.self.query"])),
+        split(key),
+        split(value),
+        attn_mask=bias,
+        dropout_p=attention.dropout.p if training else 0.0,
+    )
+    read = F.linear(read.transpose(1, 2).flatten(2), *weights["attention.output.dense"])
+    spans = join(spans, read, block.attention.output, weights["attention.output.LayerNorm"], training)
+    wide = block.intermediate.intermediate_act_fn(F.linear(spans, *weights["intermediate.dense"]))
+    out = F.linear(wide, *weights["output.dense"])
+    return join(spans, out, block.output, weights["output.LayerNorm"], training)
+
+
+def join(spans: Tensor, change: Tensor, part: Any, norm: Pair, training: bool) -> Tensor:
+    """Dropout, residual connection, layer norm."""
+    spans = spans + F.dropout(change, part.dropout.p, training)
+    return F.layer_norm(spans, spans.shape[-1:], *norm, part.LayerNorm.eps)
