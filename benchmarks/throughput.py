@@ -132,7 +132,7 @@ def on_gpu(given: argparse.Namespace, corpus: str) -> Iterator[Row]:
             for precision in ("tf32", "bf16"):
                 with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
                     row = take_turns(
-                        lambda plain=plain: bare.tensors(plain), ours, given.rounds, warm_up=3, on_gpu=True
+                        lambda plain=plain: bare.tensors(plain), ours, 5 * given.rounds, warm_up=3, on_gpu=True
                     )
                     whole = predicting(model, texts, batch_size)
                     ends = take_turns(lambda words=words: bare.texts(words), whole, 3, on_gpu=True)

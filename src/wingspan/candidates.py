@@ -168,11 +168,10 @@ class Proposed(CandidatePolicy):
             top = self.dropout(words.top.float())
             left, left_gate, left_bias = self.left(top).split(self.sizes, -1)  # (B, L, .)
             right, right_gate, right_bias = self.right(top).split(self.sizes, -1)
-            at = torch.arange(top.shape[1], device=top.device)
-            width = (at - at[:, None] + 1).clamp(min=1)  # (L, L)
+            width, steps, _ = pairs(top.shape[1], top.device)
             one, scale = torch.ones_like(left_bias), math.sqrt(self.sizes[0])
             scores = torch.cat([left / scale, left_bias, one], -1) @ torch.cat([right, one, right_bias], -1).mT
-            scores = scores + self.widths(bucket(width)).squeeze(-1)
+            scores = scores + self.widths(steps).squeeze(-1)
             if self.inside is not None:
                 scores = scores + gated_sums(self.inside(top), left_gate, right_gate) / width
         real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
@@ -197,6 +196,18 @@ def gated_sums(inside: Tensor, left: Tensor, right: Tensor) -> Tensor:
 BUCKETS = 24  # half octaves: widths up to 4,096 units are told apart
 
 
+@lru_cache(maxsize=64)
+def pairs(length: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Of all pairs of first and last unit: the width, its bucket, whether they are in order; kept as `cells` are.
+
+    (L, L) each
+    """
+    with torch.inference_mode(False):
+        at = torch.arange(length, device=device)
+        width = (at - at[:, None] + 1).clamp(min=1)
+        return width, bucket(width), at[:, None] <= at
+
+
 def bucket(width: Tensor) -> Tensor:
     """Widths on a logarithmic scale, two steps for each doubling; 0 for width 1."""
     return (2 * width.clamp(min=1).float().log2() + 1e-4).long().clamp(max=BUCKETS - 1)
@@ -204,17 +215,15 @@ def bucket(width: Tensor) -> Tensor:
 
 def possible(inputs: Inputs) -> Tensor:
     """Which pairs of first and last unit are spans that count.  (B, L, L)"""
-    at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
-    spans: Tensor = inputs.opens[:, :, None] & inputs.closes[:, None] & (at[:, None] <= at)
+    _, _, in_order = pairs(inputs.unit_mask.shape[1], inputs.unit_mask.device)
+    spans: Tensor = inputs.opens[:, :, None] & inputs.closes[:, None] & in_order
     return spans
 
 
 def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
     """The best spans, `budget` for each word of the core and at least one; ties go to no one in particular."""
     length = scores.shape[1]
-    most = min(
-        max(math.ceil(budget * length - 1e-4), 1), length * length
-    )  # for all rows, so that no count leaves the device
+    most = min(max(math.ceil(budget * length - 1e-4), 1), length * length)  # for all rows: no count leaves the device
     best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
     quota = (inputs.opens.sum(1, keepdim=True) * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)

@@ -37,7 +37,7 @@ class Proposing(Objective):
 
 def pair_loss(scores: Tensor, hits: Tensor, words: Tensor) -> Tensor:
     """Binary cross entropy for each word, not for each pair: nearly all pairs are easy, and a mean would fade."""
-    return torch.where(hits, F.softplus(-scores), F.softplus(scores)).sum() / words
+    return F.softplus(torch.where(hits, -scores, scores)).sum() / words
 
 
 def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:

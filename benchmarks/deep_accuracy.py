@@ -1,0 +1,79 @@
+"""Does depth help? Paper 003 on GENIA and LitBank with e5-small: shallow, biaffine, deep 2 and 12, grid and proposals.
+
+python benchmarks/deep_accuracy.py --data $WINGSPAN_DATA --seeds 1,2,3 --workers 16 \
+    --output benchmarks/results/deep_accuracy.jsonl --predictions runs/deep
+
+The same head, epochs and steps for all; the grid is as wide as GENIA's widest entity, and 64 words on LitBank.
+"""
+
+from __future__ import annotations
+
+from training_runs import Job, Row, arguments, choices, run_jobs, train
+
+EXHAUSTIVE = ("no-bilstm", "depth-2-no-bilstm", "biaffine", "shallow-max-no-bilstm")
+PROPOSALS = ("proposals", "depth-2-proposals", "biaffine-proposals", "shallow-max-proposals")
+BUDGETS = (0.5, 1.0, 2.0)
+SHARED = {"overlap": "nested", "train.batch_size": "48", "train.budget": "1600", "encoder.word_dropout": "0.15"}
+CORPORA: dict[str, dict[str, str]] = {
+    "genia": {**SHARED, "train.epochs": "6"},
+    "litbank": {**SHARED, "train.epochs": "8"},
+}
+WIDTHS = {"genia": "18", "litbank": "64"}
+BUDGET = {"genia": "1", "litbank": "2"}
+
+
+def settings(corpus: str, system: str, choice: dict[str, str]) -> dict[str, str]:
+    """What a run sets. A wide grid of deep spans is recomputed on the way back: it would not fit into memory."""
+    chosen = {**CORPORA[corpus], **choice}
+    if system in PROPOSALS:
+        return {**chosen, "candidates.budget": BUDGET[corpus]}
+    again = {"spans.checkpointing": "true"} if system == "no-bilstm" else {}
+    return {**chosen, "max_width": WIDTHS[corpus], **again}
+
+
+def work(job: Job) -> Row:
+    """A training; with proposals also their recall, and the dev score at other budgets."""
+    from wingspan.evaluation.scores import recognition
+    from wingspan.runs.proposals import policy_of, proposal_recall, proposes
+
+    row, model, parts = train(job)
+    if proposes(model):
+        row["proposals"] = {
+            part: [proposal_recall(model, parts[part], budget, batch_size=64) for budget in BUDGETS]
+            for part in (("dev",) if job["dev_only"] else ("dev", "test"))
+        }
+        policy = policy_of(model)
+        row["budgets"] = []
+        for budget in BUDGETS:
+            policy.budget = budget
+            scores = recognition(parts["dev"], model.predict(parts["dev"], batch_size=64))
+            row["budgets"].append({"budget": budget, "dev_f1": scores.micro.f1})
+    return row
+
+
+def main() -> None:
+    """Runs what is missing, the slowest first."""
+    parser = arguments(__doc__)
+    parser.add_argument("--encoder", default="e5-small")
+    parser.add_argument("--corpora", default="genia,litbank")
+    parser.add_argument("--systems", default=",".join([*EXHAUSTIVE, *PROPOSALS]))
+    given = parser.parse_args()
+    systems = given.systems.split(",")
+    jobs: list[Job] = [
+        {
+            "corpus": corpus,
+            "recipe": f"deep_span/{system}",
+            "seed": int(seed),
+            "encoder": given.encoder,
+            "settings": settings(corpus, system, choice),
+        }
+        for choice in choices(given.set)
+        for system in sorted(systems, key=lambda name: not name.startswith(("no-bilstm", "proposals")))
+        for corpus in given.corpora.split(",")
+        for seed in given.seeds.split(",")
+    ]
+    run_jobs(given, jobs, work)
+
+
+if __name__ == "__main__":
+    main()

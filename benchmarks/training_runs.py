@@ -1,0 +1,146 @@
+"""Trains what a plan asks for, side by side in processes of their own; one JSON line per run, none run twice."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+Job = dict[str, Any]
+Row = dict[str, Any]
+KEY = ("corpus", "recipe", "seed", "encoder", "settings")
+"""What makes a run the same run."""
+
+
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    """The options that all plans share."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--set", action="append", default=[], help="key=value, for every run; a list a|b|c tries each")
+    parser.add_argument("--dev-only", action="store_true", help="no test scores: for choosing settings")
+    parser.add_argument("--limit", type=int, default=0, help="only the first documents: for rehearsals")
+    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--predictions", type=Path, help="folder for what each run finds in dev and test")
+    parser.add_argument("--output", type=Path, required=True)
+    return parser
+
+
+def find_corpus(folder: Path, part: str) -> Path:
+    """The token version of a part, plain or gzipped."""
+    for name in (f"{part}.jsonl", f"{part}.jsonl.gz"):
+        if (folder / name).exists():
+            return folder / name
+    raise SystemExit(f"{folder}: no {part}.jsonl")
+
+
+def train(job: Job) -> tuple[Row, Any, dict[str, Any]]:
+    """One training: its row, the model, and the documents by part."""
+    import torch
+    from rich.console import Console
+
+    from wingspan.corpora.statistics import describe
+    from wingspan.runs.reading import Corpora, documents_of
+    from wingspan.runs.train import Job as Training
+    from wingspan.runs.train import prepare, run
+
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("high")
+    folder = Path(job["data"]) / job["corpus"]
+    parts = {part: documents_of(find_corpus(folder, part), None) for part in ("train", "dev", "test")}
+    if job.get("limit"):
+        parts = {part: documents[: job["limit"]] for part, documents in parts.items()}
+    recipe = prepare(job["recipe"], job["encoder"], job["settings"])
+    began = time.perf_counter()
+    corpora = Corpora(parts["train"], parts["dev"], () if job["dev_only"] else parts["test"])
+    model, _ = run(Training(recipe, corpora, seed=job["seed"]), Console(quiet=True))
+    row = {name: job[name] for name in (*KEY, "commit")}
+    row |= {
+        "max_width": model.recipe.max_width,
+        "overlap": model.recipe.overlap,
+        "epochs": model.recipe.train.epochs,
+        "dev": model.facts["dev"]["micro"],
+        "seconds": round(time.perf_counter() - began, 1),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "versions": model.facts["versions"],
+        "fingerprints": {part: describe(parts[part]).fingerprint for part in ("train", "test")},
+        "coverage": model.facts["coverage"],
+    }
+    if not job["dev_only"]:
+        row |= {"test": model.facts["test"]["micro"], "test_labels": model.facts["test"]["labels"]}
+    if job.get("predictions"):
+        for part in ("dev",) if job["dev_only"] else ("dev", "test"):
+            keep(Path(job["predictions"]), row, part, model.predict(parts[part], batch_size=64))
+    return row, model, parts
+
+
+def keep(folder: Path, row: Row, part: str, documents: Iterable[Any]) -> None:
+    """Entities without the texts, which are the corpus's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{row['corpus']}-{row['recipe'].replace('/', '-')}-{row['seed']}-{part}.jsonl.gz"
+    with gzip.open(folder / name, "wt", encoding="utf-8") as out:
+        for document in documents:
+            found = [[one.label, one.start, one.end, round(one.score, 4)] for one in document.entities]
+            out.write(json.dumps([document.id, found]) + "\n")
+
+
+def plain(job: Job) -> Row:
+    """A training and its row."""
+    return train(job)[0]
+
+
+def run_jobs(given: argparse.Namespace, jobs: list[Job], work: Callable[[Job], Row] = plain) -> None:
+    """Runs what the output file does not hold yet."""
+    done = set()
+    if given.output.exists():
+        done = {key(json.loads(line)) for line in given.output.read_text().splitlines()}
+    shared = {
+        "data": str(given.data),
+        "commit": given.commit,
+        "dev_only": given.dev_only,
+        "limit": given.limit,
+        "predictions": str(given.predictions) if given.predictions else None,
+    }
+    jobs = [{**shared, **job} for job in jobs if key(job) not in done]
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    spawn = multiprocessing.get_context("spawn")
+    began, failed = time.perf_counter(), 0
+    with ProcessPoolExecutor(given.workers, mp_context=spawn) as pool, given.output.open("a") as out:
+        waiting = {pool.submit(work, job): job for job in jobs}
+        for future in as_completed(waiting):
+            job = waiting[future]
+            name = f"{job['corpus']} {job['recipe']} seed {job['seed']}"
+            error = future.exception()
+            if error is not None:
+                failed += 1
+                print(f"{time.perf_counter() - began:5.0f}s {name} FAILED: {error!r}"[:600], flush=True)
+                continue
+            row = future.result()
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            test = f" test {row['test']['f1']:.2f}" if "test" in row else ""
+            scores = f"dev {row['dev']['f1']:.2f}{test} ({row['seconds']:.0f}s)"
+            print(f"{time.perf_counter() - began:5.0f}s {name} {scores}", flush=True)
+    if failed:
+        raise SystemExit(f"{failed} of {len(jobs)} runs failed; run the same command again for these")
+
+
+def choices(given: list[str]) -> list[dict[str, str]]:
+    """`--set a=1|2 --set b=3` as every combination."""
+    combinations: list[dict[str, str]] = [{}]
+    for item in given:
+        name, values = item.split("=", 1)
+        combinations = [{**before, name: value} for before in combinations for value in values.split("|")]
+    return combinations
+
+
+def key(row: dict[str, Any]) -> str:
+    """What makes a run the same run."""
+    return json.dumps([row[name] for name in KEY])
