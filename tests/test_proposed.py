@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tiny import ENCODER, gold_of, grid_of, of_length, piece_inputs, sentence, vectors, word_inputs
-from wingspan.candidates import BUCKETS, Candidates, Proposed, bucket, choose, possible
+from wingspan.candidates import Candidates, Proposed, choose, possible
+from wingspan.pairs import BUCKETS, bucket
 
 MINUS = -math.inf
 
