@@ -95,11 +95,21 @@ def lexicon() -> str:
     return "\n".join(lines)
 
 
+def evaluation() -> str:
+    """How long scoring and comparing take."""
+    lines = ["| what | sentences | seconds | limit | peak memory, MB |", "|---|---|---|---|---|"]
+    for row in rows("evaluation"):
+        figures = f"{row['sentences']:,} | {row['seconds']:.2f} | {row['limit']} | {row['peak_mb']:,}"
+        lines.append(f"| {row['name']} | {figures} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "lexicon": lexicon,
     "lexicon-coverage": lexicon_coverage,
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
+    "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
 }

@@ -116,7 +116,7 @@ def read(objective: Classification, states: States, thresholds=None) -> list[tup
     found = objective.read(states, thresholds)
     return sorted(
         (row, start, end, label, round(score, 4))
-        for row, start, end, label, score in zip(*(part.tolist() for part in found), strict=True)
+        for row, start, end, label, score in zip(*(part.tolist() for part in found[:5]), strict=True)
     )
 
 

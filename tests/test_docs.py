@@ -18,7 +18,7 @@ import typer
 
 from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
 from wingspan import cli
-from wingspan.cli import data, experiments, lexicon, models, scoring  # noqa: F401  each adds its commands
+from wingspan.cli import calibrating, data, experiments, lexicon, models, scoring  # noqa: F401  each adds its commands
 from wingspan.corpora import FORMATS, format_named, read, write
 from wingspan.corpora.builtin import corpus
 from wingspan.encoders.hashed import HashedEncoder

@@ -80,7 +80,7 @@ def test_in_training_a_sampler_sees_the_gold_and_in_prediction_the_grid():
 
 
 def test_arrays_become_tensors_wherever_they_are():
-    found = Found(*(np.arange(2) for _ in range(5)))
+    found = Found(*(np.arange(2) for _ in range(6)))
     moved = tensors({"a": found, "b": None, "c": "text"}, "cpu")
     assert isinstance(moved["a"], Found)
     assert all(isinstance(part, torch.Tensor) for part in moved["a"])

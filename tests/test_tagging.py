@@ -258,6 +258,6 @@ def test_thresholds_are_on_the_score():
 def test_nothing_found_is_empty_and_typed():
     inputs = word_inputs([of_length(2)])
     found = tagger().read(saying(inputs, [[[OUT, OUT]]]))
-    assert [len(part) for part in found] == [0] * 5
+    assert [len(part) for part in found[:5]] == [0] * 5
     assert found.label.dtype.kind == "i"
     assert found.score.dtype.kind == "f"

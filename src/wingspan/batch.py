@@ -180,17 +180,23 @@ class Found(NamedTuple):
     start: Array  # (N,)
     end: Array  # (N,)
     label: Array  # (N,) class ids
-    score: Array  # (N,)
+    score: Array  # (N,) decides which of two entities that clash is kept
+    calibrated: Array | None = None  # (N,) the score that users see, where the model was calibrated
+
+
+CALIBRATED = "calibrated"
+"""Where an entity carries the score that users will see, until clashes are decided."""
 
 
 def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
     """Found spans as entities in words, sentence by sentence. `inputs` are arrays, as the tokenizer made them."""
     names = labels.names()
     sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
-    for row, start, end, label, score in zip(*(part.tolist() for part in found), strict=True):
+    columns = [part.tolist() for part in found if part is not None]
+    for row, start, end, label, score, *calibrated in zip(*columns, strict=True):
         name = names[label]
         assert name is not None, "an objective never reads the class of no entity"
         words = inputs.words[row]
         span = Span(int(words[start]), int(words[end - 1]) + 1)
-        sentences[row].append(Entity(name, (span,), score))
+        sentences[row].append(Entity(name, (span,), score, {CALIBRATED: calibrated[0]} if calibrated else {}))
     return sentences

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
 from wingspan.recipe import Recipe
 
 
-def model_card(recipe: Recipe, labels: LabelSet, facts: Mapping[str, Any]) -> str:
+def model_card(
+    recipe: Recipe, labels: LabelSet, facts: Mapping[str, Any], calibration: Calibration | None = None
+) -> str:
     """A README.md with the front matter the hub reads."""
     types = sorted({label for names in labels.types.values() for label in names})
-    return "\n".join([*front_matter(facts), *body(recipe, types, facts)]) + "\n"
+    return "\n".join([*front_matter(facts), *body(recipe, types, facts), *scores_mean(facts, calibration)]) + "\n"
 
 
 def front_matter(facts: Mapping[str, Any]) -> list[str]:
@@ -76,4 +79,14 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
     for name in ("seed", "train_fingerprint", "versions"):
         if facts.get(name) is not None:
             lines += ["", f"{name.replace('_', ' ').capitalize()}: {facts[name]}"]
+    return lines
+
+
+def scores_mean(facts: Mapping[str, Any], calibration: Calibration | None) -> list[str]:
+    """Whether scores are calibrated, and how well that holds where it was measured."""
+    if calibration is None:
+        return ["", "Scores are not calibrated."]
+    lines = ["", f"Scores are calibrated: {calibration}, fitted on {calibration.facts.get('decisions')} decisions."]
+    for part, error in facts.get("calibration_error", {}).items():
+        lines.append(f"Expected calibration error of found entities, {part}: {error:.2f} points.")
     return lines

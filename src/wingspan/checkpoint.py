@@ -18,12 +18,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import nn
 
+from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
 from wingspan.record import from_record, to_record
 
 FORMAT = 1
+CALIBRATION = "calibration.json"
 
 
 @contextmanager
@@ -110,6 +112,12 @@ def read_labels(path: Path) -> LabelSet:
     ):
         raise ValueError(f"{path}: damaged (no lists of labels); copy or train the model again")
     return LabelSet.from_dict(found)
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """The temperature and thresholds of a model that was calibrated."""
+    path = folder / CALIBRATION
+    return Calibration.from_dict(read_object(path), path) if path.is_file() else None
 
 
 def write_weights(path: Path, module: nn.Module) -> None:

@@ -11,12 +11,14 @@ from typing import Any, Self, get_args
 import torch
 
 from wingspan import checkpoint
-from wingspan.batch import Collate, entities_found
+from wingspan.batch import CALIBRATED, Collate, entities_found
 from wingspan.card import model_card
 from wingspan.corpora.context import segment_all, segment_rows
+from wingspan.corpora.given_texts import Text, as_document
 from wingspan.corpora.gold import without_gold
 from wingspan.corpora.segment import place
 from wingspan.decoding import Overlap, resolve
+from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
 from wingspan.objectives import Thresholds
@@ -26,8 +28,6 @@ from wingspan.text import Document, Entity, Sentence
 
 POOL_SENTENCES = 1024  # sorted by length together; also what bounds memory on streams and long documents
 POOL_WORDS = 65_536
-
-Text = str | Document | Sequence[str]
 
 
 @dataclass
@@ -51,12 +51,15 @@ class Recognizer:
         *,
         device: str | torch.device | None = None,
         facts: Mapping[str, Any] | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self.recipe = recipe
         self.labels = labels
         self.learner = learner
         self.facts = dict(facts or {})
         """What is known about the training: scores, corpora, versions; shown on the model card."""
+        self.calibration = calibration
+        """The temperature of its scores and thresholds of labels, where it was calibrated."""
         self.collate = Collate(learner.model.encoder.tokenize, labels, {})
         self.device = usable_device(device)
         self.learner.to(self.device).eval()
@@ -71,14 +74,18 @@ class Recognizer:
             folder = checkpoint.download(str(name), revision)
         recipe, labels, learner = checkpoint.load(folder, parts)
         facts = checkpoint.read_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
-        return cls(recipe, labels, learner, device=device, facts=facts)
+        return cls(recipe, labels, learner, device=device, facts=facts, calibration=checkpoint.read_calibration(folder))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
+        (Path(folder) / checkpoint.CALIBRATION).unlink(missing_ok=True)  # that of another model must not outlive it
         with checkpoint.staged(Path(folder)) as new:
             checkpoint.save(new, self.recipe, self.labels, self.learner)
             checkpoint.write_json(new / "facts.json", self.facts)
-            checkpoint.write_text(new / "README.md", model_card(self.recipe, self.labels, self.facts))
+            if self.calibration is not None:
+                checkpoint.write_json(new / checkpoint.CALIBRATION, self.calibration.to_dict())
+            card = model_card(self.recipe, self.labels, self.facts, self.calibration)
+            checkpoint.write_text(new / "README.md", card)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Uploads the model folder to the Hugging Face hub; returns its address."""
@@ -129,7 +136,8 @@ class Recognizer:
         dataset: str | None = None,
     ) -> Iterator[Document]:
         """The same for any number of texts: one after the other, in bounded memory."""
-        threshold = threshold if threshold is not None else self.recipe.thresholds
+        if threshold is None:
+            threshold = (self.calibration and self.calibration.thresholds) or self.recipe.thresholds
         chosen: Any = overlap or self.recipe.overlap
         self._check(threshold, chosen, batch_size, dataset)
         if isinstance(texts, str | bytes | Document):
@@ -205,36 +213,27 @@ class Recognizer:
 
     @torch.inference_mode()
     def read(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
-        """Entities in words, before any overlap is resolved."""
+        """Entities in words, before any overlap is resolved; scores are those that decide it, not yet calibrated."""
         inputs = self.collate.inputs(sentences)
         reader: Any = self.learner.objectives[self.recipe.read_with]
         states = self.learner.model(tensors(inputs, self.device), spans=reader.reads_spans)
-        return entities_found(reader.read(states, threshold), inputs, self.labels)
+        given = {} if self.calibration is None else {"temperature": self.calibration.temperature}
+        return entities_found(reader.read(states, threshold, **given), inputs, self.labels)
 
 
 def finished(waiting: deque[Pending], overlap: Overlap) -> Iterator[Document]:
     """The documents at the front of the queue that have all their entities."""
     while waiting and waiting[0].complete and not waiting[0].waiting:
         done = waiting.popleft()
-        yield replace(done.document, entities=resolve(done.entities, overlap))
+        yield replace(done.document, entities=tuple(map(calibrated, resolve(done.entities, overlap))))
 
 
-def as_document(text: Text, number: int, split: bool) -> Document:
-    """Whatever a user may hand in, as a document."""
-    if isinstance(text, Document):
-        return text
-    if isinstance(text, str):
-        if split:
-            raise ValueError(f"text {number} is a string, but is_split_into_words=True expects a list of words")
-        return Document(str(number), text)
-    if not isinstance(text, list | tuple):
-        raise TypeError(f"text {number} is of type {type(text).__name__}; give a str, a Document, or a list of words")
-    if not split:
-        raise ValueError(f"text {number} is a list; pass is_split_into_words=True if these are the words of one text")
-    odd = next((word for word in text if not isinstance(word, str) or not word), None)
-    if odd is not None:
-        raise ValueError(f"text {number} has the word {odd!r}; every word is a string that is not empty")
-    return Document.from_words(str(number), tuple(text))
+def calibrated(entity: Entity) -> Entity:
+    """The entity with the score that users see."""
+    if CALIBRATED not in entity.meta:
+        return entity
+    rest = {key: value for key, value in entity.meta.items() if key != CALIBRATED}
+    return replace(entity, score=entity.meta[CALIBRATED], meta=rest)
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:

@@ -15,6 +15,9 @@ from wingspan.text import Sentence
 
 Thresholds = float | Mapping[str, float] | None
 
+CONTESTED = 0.1
+"""Spans count for calibration where some label has at least this chance; nearly all of them are clearly nothing."""
+
 
 class Sizes(NamedTuple):
     """All an objective may know of the model it serves."""
@@ -27,12 +30,21 @@ class Sizes(NamedTuple):
     feature: int
 
 
+class Decisions(NamedTuple):
+    """What a reader had to decide, and the right answers: what a temperature is fitted to."""
+
+    logits: Tensor  # (N, C)
+    target: Tensor  # (N,)
+
+
 class Objective(nn.Module, ABC):
     """Constructed as `part(sizes, *, settings...)`. What `predicts` is saved with the model and can read entities."""
 
     predicts: ClassVar[bool] = False
     needs_vectors: ClassVar[bool] = False
     """Whether the loss is about span vectors, not only scores."""
+    calibrates: ClassVar[bool] = False
+    """Whether its scores can be calibrated: it has `decisions`, and `read` takes a temperature."""
     reads_spans: ClassVar[bool] = True
     """Whether entities are read off the spans' scores; a tagger needs words only, so spans are left out."""
 
@@ -44,9 +56,17 @@ class Objective(nn.Module, ABC):
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
         """The loss, a scalar."""
 
-    def read(self, states: States, thresholds: Thresholds = None) -> Found:
-        """The entities the model finds."""
+    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+        """The entities the model finds. The temperature makes the chances that users see, see `Found.calibrated`.
+
+        It changes no decision: which class wins and which of two entities is surer is as without it. Thresholds are
+        about the chances that users see.
+        """
         raise TypeError(f"{type(self).__name__} does not read entities")
+
+    def decisions(self, states: States, gold: Gold) -> Decisions:
+        """The decisions of a batch that a temperature is fitted to, chosen without a look at the gold."""
+        raise TypeError(f"{type(self).__name__} has no class scores to calibrate")
 
 
 def threshold_of(label: str | None, thresholds: Thresholds) -> float | None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.candidates import Candidates, same_spans
 from wingspan.model import States
-from wingspan.objectives import Objective, Sizes, Thresholds, threshold_of
+from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, threshold_of
 
 Reduction = Literal["cells", "sentences"]
 
@@ -29,6 +29,7 @@ class Classification(Objective):
     """
 
     predicts = True
+    calibrates = True
     _nothing: Tensor
     _steps: Tensor
     _names: tuple[str | None, ...]
@@ -76,10 +77,13 @@ class Classification(Objective):
     def _softmax(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
         """One class per cell; where gold has two labels for one span the first counts (coverage says how often)."""
         assert states.scores is not None
-        nothing = self._nothing[states.inputs.dataset][:, None]  # (B, 1)
-        label = gold.label.gather(1, hits.int().argmax(-1))  # (B, M); the first hit
-        target = torch.where(hits.any(-1), label, nothing)
+        target = self._class(hits, gold, self._nothing[states.inputs.dataset][:, None])
         return F.cross_entropy(states.scores.float().flatten(0, 1), target.flatten(), reduction="none").view_as(target)
+
+    def _class(self, hits: Tensor, gold: Gold, nothing: Tensor) -> Tensor:
+        """The class of each candidate.  (B, M, E) -> (B, M)"""
+        label = gold.label.gather(1, hits.int().argmax(-1))  # the first hit
+        return torch.where(hits.any(-1), label, nothing)
 
     def _soft(self, states: States, shares: Tensor, gold: Gold) -> Tensor:
         """Shares of labels; where they are more than one they are scaled down, the rest of one is "nothing"."""
@@ -102,7 +106,24 @@ class Classification(Objective):
         cost = F.binary_cross_entropy_with_logits(states.scores.float(), target.clamp(max=1.0), reduction="none")
         return (cost * real).sum(-1) / real.sum().clamp(min=1)
 
-    def read(self, states: States, thresholds: Thresholds = None) -> Found:
+    def decisions(self, states: States, gold: Gold) -> Decisions:
+        """Softmax: the class of each contested span. Sigmoid: each contested label of a span, its score against 0."""
+        assert states.scores is not None
+        assert states.candidates is not None
+        scores, keep = states.scores.float(), states.candidates.mask
+        hits = same_spans(states.candidates, gold)
+        nothing = self._nothing[states.inputs.dataset][:, None]  # (B, 1)
+        if self.link == "sigmoid":
+            contested = keep.unsqueeze(-1) & (scores.sigmoid() >= CONTESTED)
+            contested[..., self._nothing] = False
+            yes = scores[contested]
+            right = by_class(hits.float(), gold, scores.shape[-1])[contested] > 0
+            return Decisions(torch.stack([torch.zeros_like(yes), yes], -1), right.long())
+        certain = scores.softmax(-1).gather(-1, nothing.unsqueeze(-1).expand(-1, scores.shape[1], 1)).squeeze(-1)
+        contested = keep & (1 - certain >= CONTESTED)
+        return Decisions(scores[contested], self._class(hits, gold, nothing)[contested])
+
+    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """Without thresholds the most likely class wins (sigmoid: 0.5); with them, any label that reaches its own."""
         assert states.scores is not None
         assert states.candidates is not None
@@ -111,9 +132,10 @@ class Classification(Objective):
         if self.link == "softmax" and thresholds is None:
             label = scores.argmax(-1)  # (B, M)
             rows, cells = torch.nonzero(keep & (label != self._nothing[states.inputs.dataset][:, None]), as_tuple=True)
-            chance = scores[rows, cells].softmax(-1)  # (N, C): of the few spans that are found, not of the whole grid
-            return self._found(states, rows, cells, label[rows, cells], chance.amax(-1))
-        chance = scores.softmax(-1) if self.link == "softmax" else scores.sigmoid()
+            # chances of the few spans that are found, not of the whole grid
+            chance = (scores[rows, cells] / temperature).softmax(-1)  # (N, C)
+            return self._found(states, rows, cells, label[rows, cells], chance.amax(-1), temperature)
+        chance = self._chances(scores / temperature)
         lowest = [threshold_of(name, thresholds) for name in self._names]
         bar = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
         bar[self._nothing] = torch.inf
@@ -122,12 +144,23 @@ class Classification(Objective):
             best = chance.masked_fill(~enough, -1.0).argmax(-1, keepdim=True)
             enough &= torch.zeros_like(enough).scatter(-1, best, True)
         rows, cells, label = torch.nonzero(keep.unsqueeze(-1) & enough, as_tuple=True)
-        return self._found(states, rows, cells, label, chance[rows, cells, label])
+        return self._found(states, rows, cells, label, chance[rows, cells, label], temperature)
 
-    def _found(self, states: States, rows: Tensor, cells: Tensor, label: Tensor, score: Tensor) -> Found:
+    def _chances(self, scores: Tensor) -> Tensor:
+        return scores.softmax(-1) if self.link == "softmax" else scores.sigmoid()
+
+    def _found(
+        self, states: States, rows: Tensor, cells: Tensor, label: Tensor, shown: Tensor, temperature: float
+    ) -> Found:
+        """Found spans; `shown` is the chance that users see."""
         assert states.candidates is not None
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
-        return Found(*(part.detach().cpu().numpy() for part in (rows, start, end, label, score)))
+        scores = [shown]
+        if temperature != 1.0:
+            assert states.scores is not None
+            plain = self._chances(states.scores.float()[rows, cells])  # (N, C)
+            scores = [plain.gather(-1, label.unsqueeze(-1)).squeeze(-1), shown]
+        return Found(*(part.detach().cpu().numpy() for part in (rows, start, end, label, *scores)))
 
 
 def by_class(shares: Tensor, gold: Gold, classes: int) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.crf import LinearChain
 from wingspan.model import States
-from wingspan.objectives import Objective, Sizes, Thresholds, threshold_of
+from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
 from wingspan.text import Sentence
 
 
@@ -32,6 +32,7 @@ class Tagging(Objective):
     """Token-mean cross entropy, or the CRF's negative log likelihood per word."""
 
     predicts = True
+    calibrates = True
     reads_spans = False
 
     def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:
@@ -92,10 +93,20 @@ class Tagging(Objective):
             free[rows, layer[:, at]] = taken & ~put
         return tags
 
-    def read(self, states: States, thresholds: Thresholds = None) -> Found:
+    def decisions(self, states: States, gold: Gold) -> Decisions:
+        """Each entity that is read, as 0 against the log-odds of its least certain word: is all of it right?"""
+        found = self.read(states)
+        spans = zip(*(part.cpu().tolist() for part in (gold.start, gold.end, gold.label, gold.mask)), strict=True)
+        right = [{(s, e, c) for s, e, c, real in zip(*row, strict=True) if real} for row in spans]
+        target = [tuple(key) in right[row] for row, *key in zip(*(part.tolist() for part in found[:4]), strict=True)]
+        logits = torch.from_numpy(log_odds(found.score))
+        return Decisions(torch.stack([torch.zeros_like(logits), logits], -1), torch.tensor(target, dtype=torch.long))
+
+    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score.
 
         Words before the core are read too: an entity that begins there and goes on into the core is not begun anew.
+        The temperature divides the log-odds of the score: the chances of words say little of whole entities.
         """
         inputs = states.inputs
         words = words_between(inputs, inputs.reach)
@@ -110,9 +121,15 @@ class Tagging(Objective):
         tags = tags * words.mask[:, None]  # padding is O
         past = unit_ends(inputs).gather(1, words.unit)  # (B, L) one past the last unit of each word
         arrays = (part.detach().cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core))
-        return self._entities(arrays, thresholds)
+        found = self._entities(arrays)
+        if temperature != 1.0:
+            found = found._replace(calibrated=1 / (1 + np.exp(-log_odds(found.score) / temperature)))
+        shown = found.score if found.calibrated is None else found.calibrated
+        bars = [threshold_of(self.names[label], thresholds) for label in found.label.tolist()]
+        enough = np.array([bar is None or score >= bar for bar, score in zip(bars, shown, strict=True)], dtype=bool)
+        return Found(*(None if part is None else part[enough] for part in found))
 
-    def _entities(self, arrays: Iterable[Any], thresholds: Thresholds) -> Found:
+    def _entities(self, arrays: Iterable[Any]) -> Found:
         tags, sure, unit, past, core = arrays
         type_of = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
         before = np.concatenate([np.zeros_like(type_of[..., :1]), type_of[..., :-1]], -1)
@@ -126,12 +143,17 @@ class Tagging(Objective):
                 end += 1
             label = self.classes[int(type_of[row, layer, at]) - 1 if self.one_layer else layer]
             score = float(sure[row, layer, at:end].min())
-            bar = threshold_of(self.names[label], thresholds)
-            if bar is None or score >= bar:
-                found.append((row, int(unit[row, at]), int(past[row, end - 1]), label, score))
+            found.append((row, int(unit[row, at]), int(past[row, end - 1]), label, score))
         columns = list(zip(*found, strict=True)) or [()] * 5
         kinds = (np.int64, np.int64, np.int64, np.int64, np.float64)
         return Found(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+
+
+def log_odds(chance: Any) -> Any:
+    """The logarithm of p / (1 - p), for certainties too."""
+    tiny = np.finfo(np.float32).eps
+    inside = np.clip(chance, tiny, 1 - tiny)
+    return np.log(inside / (1 - inside))
 
 
 def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:

@@ -24,5 +24,6 @@ def info(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
         "encoder": to_record(recipe.encoder),
         "max_length": recipe.segments.max_length,
         "parameters": sum(parameter.numel() for parameter in recognizer.learner.parameters()),
+        "calibration": recognizer.calibration.to_dict() if recognizer.calibration else None,
         **recognizer.facts,
     }

@@ -17,12 +17,14 @@ from rich.console import Console
 import wingspan
 from wingspan.checkpoint import write_json
 from wingspan.corpora.statistics import describe
+from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.seeds import over_seeds
 from wingspan.recipe import Recipe
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.record import override, settings_of, to_record
+from wingspan.runs.calibrate import calibrate_on
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
@@ -193,12 +195,16 @@ def announce(fitted: Fitted, console: Console) -> None:
 
 
 def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
-    """Scores the best model on the test documents, or the dev documents without them, and saves it with its scores."""
+    """Calibrates the best model on dev, scores it on test, or on dev where there is none, and saves it with both."""
+    if job.corpora.dev:
+        calibrate_on(model, job.corpora.dev, console, batch_size=64)
     part, gold = ("test", job.corpora.test) if job.corpora.test else ("dev", job.corpora.dev)
     scores = None
     if gold:
-        scores = recognition(gold, model.predict(gold, batch_size=64))
+        found = model.predict(gold, batch_size=64)
+        scores = recognition(gold, found)
         model.facts[part] = scores.to_dict()
+        model.facts["calibration_error"] = {part: calibration_of(gold, found).overall.error}
         console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")
         print_scores(scores, console)
         if proposes(model):
