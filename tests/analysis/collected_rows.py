@@ -23,7 +23,7 @@ def rows_of(
     number = len(gold)
     words = np.array(spans if spans is not None else [(at, at + 1) for at in range(number)]).reshape(number, 2)
     likely = np.eye(len(classes))[list(gold)] if chance is None else np.array(chance, dtype=float)
-    values = np.array(feature, dtype=np.float32).reshape(number, -1)
+    values = np.asarray(feature, dtype=np.float32)
     return Collected(
         **{
             "system": "baseline",
