@@ -18,7 +18,15 @@ import typer
 
 from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
 from wingspan import cli
-from wingspan.cli import calibrating, data, experiments, lexicon, models, scoring  # noqa: F401  each adds its commands
+from wingspan.cli import (  # noqa: F401  each adds its commands to the app
+    analysis,
+    calibrating,
+    data,
+    experiments,
+    lexicon,
+    models,
+    scoring,
+)
 from wingspan.corpora import FORMATS, format_named, read, write
 from wingspan.corpora.builtin import corpus
 from wingspan.encoders.hashed import HashedEncoder
@@ -79,9 +87,12 @@ def for_scoring(folder: Path) -> None:
 
 
 def for_analysis(folder: Path) -> None:
-    """Predictions for the example documents."""
-    gold = read(folder / "examples" / "test.jsonl")
-    write([replace(document, entities=document.entities[::2]) for document in gold], folder / "predicted.jsonl")
+    """Predictions of two systems for the example documents."""
+    gold = list(read(folder / "examples" / "test.jsonl"))
+    for name, step in (("predicted", 2), ("better", 3)):
+        kept = [[e for n, e in enumerate(document.entities) if n % step] for document in gold]
+        found = [replace(one, entities=tuple(entities)) for one, entities in zip(gold, kept, strict=True)]
+        write(found, folder / f"{name}.jsonl")
 
 
 def guessed(document: Document) -> Document:

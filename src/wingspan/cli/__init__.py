@@ -19,7 +19,15 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point: a mistake of the user's or of the file's is one sentence and exit code 1."""
-    from wingspan.cli import calibrating, data, experiments, lexicon, models, scoring  # noqa: F401  each adds commands
+    from wingspan.cli import (  # noqa: F401  each adds its commands to the app
+        analysis,
+        calibrating,
+        data,
+        experiments,
+        lexicon,
+        models,
+        scoring,
+    )
 
     try:
         app()

@@ -117,6 +117,7 @@ def compare(
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report with errors and buckets here.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Compares systems on one corpus: intervals, paired significance, which errors moved, and who wins."""
@@ -140,3 +141,7 @@ def compare(
         write_figures(result.to_dict(), json)
     if json != Path("-"):
         run.show(result, Console(), examples)
+    if report is not None:
+        from wingspan.runs.analyze import write_comparison
+
+        write_comparison(result, systems, report, predicted_format or format, allow_missing)

@@ -1,0 +1,62 @@
+"""The report as a whole: which chapters there are, from documents alone or with what else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from wingspan.analysis.report.blocks import Report, Section
+from wingspan.analysis.report.breakdown import breakdown
+from wingspan.analysis.report.certainty import certainty
+from wingspan.analysis.report.mistakes import mistakes
+from wingspan.analysis.report.scores import overview, said, single
+from wingspan.analysis.report.significance import differences
+from wingspan.analysis.report.subject import Subject
+from wingspan.evaluation.comparison import Comparison, compare
+
+Step = Callable[[str], None]
+"""Told what is being worked on, for whoever waits."""
+
+
+def from_documents(
+    subject: Subject,
+    *,
+    figures: Path | None = None,
+    samples: int = 1000,
+    seed: int = 1,
+    attributes: Sequence[str] | None = None,
+    comparison: Comparison | None = None,
+    step: Step = lambda _: None,
+) -> list[Section]:
+    """The chapters for which gold and predicted documents are enough. Figures go to a folder, if one is given."""
+    step("scores")
+    if len(subject.systems) > 1:
+        comparison = comparison or compare(subject.gold, subject.systems, samples=samples, seed=seed)
+        sections = [overview(subject, comparison.systems, comparison.verdict, comparison.notes, comparison.mode)]
+        sections.append(differences(comparison, subject))
+    else:
+        only = single(subject, samples, seed)
+        sections = [overview(subject, [only], said(only), [])]
+    step("errors")
+    sections.append(mistakes(subject))
+    step("buckets")
+    sections.append(breakdown(subject, figures, attributes))
+    step("calibration")
+    sections.append(certainty(subject, figures))
+    return sections
+
+
+def report_of(
+    title: str, subject: Subject, sections: Sequence[Section], sources: Mapping[str, str], folder: bool = True
+) -> Report:
+    """The page's content; `sources` are the files it was made from."""
+    systems = " and ".join(subject.names)
+    lead = f"{systems} on {len(subject.gold):,} gold documents."
+    made = {
+        "Wingspan": version("wingspan"),
+        **sources,
+        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+    return Report(title, sections, subject.labels, lead, made, folder)

@@ -1,0 +1,74 @@
+"""The command that explains results: `analyze`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wingspan.cli import app
+from wingspan.cli.models import BatchSize, Device, Json, Parts, Threads, trusted, use_threads
+
+
+@app.command(
+    epilog="Example: wingspan analyze runs/mine test.jsonl --train train.jsonl --output analysis    "
+    "Without a model: wingspan analyze --gold test.jsonl --predicted A=a.jsonl --predicted B=b.jsonl --output analysis"
+)
+def analyze(
+    output: Annotated[Path, typer.Option(help="Folder for report.html, figures, tables and predictions.")],
+    model: Annotated[str | None, typer.Argument(help="A model folder or hub id.")] = None,
+    corpus: Annotated[Path | None, typer.Argument(help="The corpus with the right entities, in any format.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="Without MODEL: the corpus with the right entities.")] = None,
+    predicted: Annotated[
+        list[str] | None,
+        typer.Option(help="FILE, NAME=FILE or NAME=FILE,FILE for the runs of one system; may be given several times."),
+    ] = None,
+    train: Annotated[Path | None, typer.Option(help="The training corpus: more attributes, label conflicts.")] = None,
+    format: Annotated[str | None, typer.Option(help="Format of the files; otherwise found by name or content.")] = None,
+    predicted_format: Annotated[
+        str | None, typer.Option(help="Format of the predictions, if it differs from --format.")
+    ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(help="A bucket attribute, entity:KEY or document:KEY for what the corpus says; otherwise all."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Bootstrap samples behind intervals and p-values.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
+    ] = False,
+    json: Json = None,
+    batch_size: BatchSize = 32,
+    parts: Parts = None,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
+    from rich.console import Console
+
+    from wingspan.runs import analyze as run
+    from wingspan.runs.figures import write_figures
+
+    console = Console(stderr=json == Path("-"))
+    settings = run.Settings(format, predicted_format, samples, seed, attribute, allow_missing)
+    if model is not None and corpus is not None and gold is None and not predicted:
+        use_threads(threads)
+        report = run.analyze_model(
+            model,
+            corpus,
+            output,
+            train,
+            settings,
+            console,
+            batch_size=batch_size,
+            parts=trusted(parts),
+            device=device,
+        )
+    elif model is None and corpus is None and gold is not None and predicted:
+        report = run.analyze_documents(gold, predicted, output, train, settings, console)
+    else:
+        raise ValueError("give MODEL and CORPUS, or --gold GOLD with --predicted FILE once or several times")
+    if json is not None:
+        write_figures(run.figures_of(report), json)
+    console.print(f"{output / 'report.html'}", highlight=False, markup=False, soft_wrap=True)

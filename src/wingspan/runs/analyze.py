@@ -1,0 +1,139 @@
+"""`wingspan analyze`: a model on a corpus, or predictions against gold, as a folder with a report in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from wingspan.analysis.report.blocks import Report, Table
+from wingspan.analysis.report.building import from_documents, report_of
+from wingspan.analysis.report.page import write_report, write_tables
+from wingspan.analysis.report.subject import Subject
+from wingspan.corpora import write as save
+from wingspan.evaluation.comparison import Comparison
+from wingspan.runs.compare import name_systems, read_systems
+from wingspan.runs.score import documents
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked for besides the files."""
+
+    format: str | None = None
+    predicted_format: str | None = None
+    samples: int = 1000
+    seed: int = 1
+    attributes: Sequence[str] | None = None
+    allow_missing: bool = False
+
+
+def analyze_documents(
+    gold: Path, predicted: Sequence[str], output: Path, train: Path | None, settings: Settings, console: Console
+) -> Report:
+    """Gold and predicted documents are enough for most chapters; a system is FILE, NAME=FILE or NAME=FILE,FILE,..."""
+    named = name_systems(predicted)
+    with steps(console) as step:
+        step("reading")
+        subject = Subject.of(
+            documents(gold, settings.format),
+            read_systems(named, settings.predicted_format or settings.format),
+            documents(train, settings.format) if train else None,
+            allow_missing=settings.allow_missing,
+        )
+        sections = from_documents(
+            subject,
+            figures=output / "figures",
+            samples=settings.samples,
+            seed=settings.seed,
+            attributes=settings.attributes,
+            step=step,
+        )
+        sources = {"gold": gold.name, **{name: ", ".join(path.name for path in paths) for name, paths in named.items()}}
+        report = report_of(f"{gold.stem}: {', '.join(named)}", subject, sections, sources)
+        step("writing")
+        write(report, output)
+    return report
+
+
+def analyze_model(
+    model: str,
+    corpus: Path,
+    output: Path,
+    train: Path | None,
+    settings: Settings,
+    console: Console,
+    *,
+    batch_size: int = 32,
+    parts: Sequence[str] = (),
+    device: str | None = None,
+) -> Report:
+    """Predicts the corpus and looks at documents, spans and the training; predictions and span rows are kept."""
+    from wingspan.recognizer import Recognizer
+
+    with steps(console) as step:
+        step("reading")
+        recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+        gold = documents(corpus, settings.format)
+        training = documents(train, settings.format) if train else None
+        step("predicting")
+        found = recognizer.predict(gold, batch_size=batch_size)
+        output.mkdir(parents=True, exist_ok=True)
+        save(found, output / "predictions.jsonl")
+        name = recognizer.recipe.name
+        subject = Subject.of(gold, {name: [found]}, training)
+        sections = from_documents(
+            subject,
+            figures=output / "figures",
+            samples=settings.samples,
+            seed=settings.seed,
+            attributes=settings.attributes,
+            step=step,
+        )
+        report = report_of(f"{name} on {corpus.stem}", subject, sections, {"model": str(model), "corpus": corpus.name})
+        step("writing")
+        write(report, output)
+    return report
+
+
+def write(report: Report, output: Path) -> None:
+    """The tables, then the page: a folder with a report.html is complete."""
+    write_tables(report, output / "tables")
+    write_report(report, output / "report.html")
+
+
+def write_comparison(
+    comparison: Comparison, predicted: Sequence[str], path: Path, format: str | None, allow_missing: bool
+) -> None:
+    """The report of `wingspan compare --report`: one file."""
+    found = read_systems(name_systems(predicted), format)
+    subject = Subject.of(comparison.gold, found, allow_missing=allow_missing)
+    sections = from_documents(subject, comparison=comparison)
+    write_report(report_of(" and ".join(found), subject, sections, {}, folder=False), path)
+
+
+def figures_of(report: Report) -> dict[str, Any]:
+    """Every table of the report as plain data."""
+    return {
+        block.name: {
+            "caption": block.caption,
+            "columns": [column.name for column in block.columns],
+            "rows": [list(row) for row in (*block.rows, *block.totals)],
+        }
+        for block in report.blocks()
+        if isinstance(block, Table)
+    }
+
+
+@contextmanager
+def steps(console: Console) -> Iterator[Callable[[str], None]]:
+    """Says what is being worked on, on a terminal only."""
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("starting") as status:
+        yield lambda name: status.update(name)
