@@ -58,6 +58,18 @@ def test_mentions_that_share_an_id():
     assert found["abbreviations"] == found["coreference chains"] == []
 
 
+def test_ids_as_bigbio_has_them():
+    rows = [{"db_name": "MESH", "db_id": "D1"}, {"db_name": "OMIM", "db_id": "2"}]
+    text = "lung scar, cicatrix, dust"
+    mentions = [
+        Entity("Disease", (Span(0, 9),), meta={"normalized": rows}),
+        Entity("Disease", (Span(11, 19),), meta={"normalized": rows}),
+        Entity("Dust", (Span(21, 25),), meta={"normalized": []}),
+    ]
+    found = found_synonyms([Document("d", text, tuple(mentions))])["concept ids"]
+    assert found == [Concept("D1|2", ("lung scar", "cicatrix"), ("Disease",))]
+
+
 def test_abbreviations_of_mentions():
     text = "Lung scar (LS) was seen. Gross national product (GNP) was not. LS again."
     found = found_synonyms([document(text, ("LS", "Disease", None))] * 2)

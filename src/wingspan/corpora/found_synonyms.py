@@ -13,7 +13,7 @@ from typing import Any
 
 from wingspan.corpora.abbreviations import abbreviations
 from wingspan.corpora.concepts import Concept
-from wingspan.text import Document, Span
+from wingspan.text import Document, Entity, Span
 
 _UNKNOWN = frozenset({"", "-", "-1", "none", "null", "unknown"})
 _PRONOUN = re.compile(
@@ -54,10 +54,20 @@ def _by_concept_id(documents: Iterable[Document]) -> Iterator[Concept]:
     found: dict[str, _Names] = defaultdict(_Names)
     for document in documents:
         for entity in document.entities:
-            concept = entity.meta.get("concept_id")
-            if isinstance(concept, str) and concept.strip().lower() not in _UNKNOWN:
-                found[concept.strip()].add(document.text_of(entity), entity.label)
+            concept = _concept_id(entity)
+            if concept.lower() not in _UNKNOWN:
+                found[concept].add(document.text_of(entity), entity.label)
     return (names.concept(id) for id, names in found.items())
+
+
+def _concept_id(entity: Entity) -> str:
+    """The id as most readers keep it, or as BigBIO's records have it, all of them; empty where there is none."""
+    concept: Any = entity.meta.get("concept_id")
+    if isinstance(concept, str):
+        return concept.strip()
+    rows: Any = entity.meta.get("normalized")
+    ids = [row.get("db_id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return "|".join(one.strip() for one in ids if isinstance(one, str))
 
 
 def _by_abbreviation(documents: Sequence[Document]) -> Iterator[Concept]:

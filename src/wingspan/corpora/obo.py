@@ -20,7 +20,7 @@ _TAG = re.compile(r"([\w-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:(EXACT|BROAD|NARROW|RELATED)\b)?(.*)')
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": " ", "t": " ", "W": " "}
-_MODIFIERS = re.compile(r"(?<!\\)(?:\s+\{[^{}]*\})?(?:\s+!.*)?$")
+_MODIFIERS = re.compile(r"(?:\s+\{[^{}]*\})?(?:\s+!.*)?$")  # {comment="..."} and ! remark behind a value
 
 Values = dict[str, list[str]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from wingspan.corpora.found_synonyms import found_synonyms
 from wingspan.corpora.lexicon import Ambiguous, Lexicon, load
 from wingspan.corpora.lexicon_cache import SUFFIX
 from wingspan.corpora.lexicon_coverage import LexiconCoverage, coverage
+from wingspan.corpora.term_keys import in_order
 from wingspan.runs.reading import documents_of
 from wingspan.runs.tables import Sheet
 
@@ -71,9 +73,28 @@ def make(plan: Plan) -> Made:
     problems = Problems(plan.on_error)
     given: dict[str, tuple[int, int]] = {}
     compact = {path: load(path) for path in plan.sources if path.suffix == SUFFIX}
-    folds = plan.folds if plan.folds is not None else [fold for one in compact.values() for fold in one.folds]
+    folds = in_order(plan.folds if plan.folds is not None else chain(*(one.folds for one in compact.values())))
+    whole = next(iter(compact.values()), None)
+    if whole is not None and len(plan.sources) == 1 and not plan.corpora and not plan.types and whole.folds == folds:
+        lexicon = whole  # nothing to make: it is only looked at, which takes no time
+        given[str(plan.sources[0])] = len(whole), whole.num_names
+    else:
+        lexicon = Lexicon.of(_concepts(plan, compact, given, problems), folds)
+    if not len(lexicon):
+        found = sum(count for count, _ in given.values())
+        of_types = f" of type {', '.join(plan.types)}" if plan.types else ""
+        raise CorpusError(f"none of {found:,} concepts{of_types} is left, so there is no lexicon; check the sources")
+    lexicon = replace(lexicon, ambiguous=plan.ambiguous, label_types=plan.label_types)
+    return Made(_restricted(lexicon, plan) if plan.only_in else lexicon, given, problems)
 
-    def concepts() -> Iterator[Concept]:
+
+def _concepts(
+    plan: Plan, compact: Mapping[Path, Lexicon], given: dict[str, tuple[int, int]], problems: Problems
+) -> Iterator[Concept]:
+    """The concepts of all sources that have a wanted type; `given` counts them before."""
+    wanted = {one.lower() for one in plan.types}
+
+    def sources() -> Iterator[Concept]:
         for path in plan.sources:
             found = compact[path].concepts() if path in compact else read_concepts(path, problems, plan.language)
             yield from _counted(str(path), found, given)
@@ -82,18 +103,7 @@ def make(plan: Plan) -> Made:
             for way, some in found_synonyms(documents).items():
                 yield from _counted(f"{path}, {way}", iter(some), given)
 
-    wanted = {one.lower() for one in plan.types}
-    lexicon = Lexicon.of(
-        (one for one in concepts() if not wanted or any(kind.lower() in wanted for kind in one.types)), folds
-    )
-    if not len(lexicon):
-        found = sum(count for count, _ in given.values())
-        of_types = f" of type {', '.join(plan.types)}" if plan.types else ""
-        raise CorpusError(f"none of {found:,} concepts{of_types} is left, so there is no lexicon; check the sources")
-    lexicon = replace(lexicon, ambiguous=plan.ambiguous, label_types=plan.label_types)
-    if plan.only_in:
-        lexicon = _restricted(lexicon, plan)
-    return Made(lexicon, given, problems)
+    return (one for one in sources() if not wanted or any(kind.lower() in wanted for kind in one.types))
 
 
 def _counted(name: str, concepts: Iterator[Concept], given: dict[str, tuple[int, int]]) -> Iterator[Concept]:
