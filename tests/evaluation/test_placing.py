@@ -1,12 +1,15 @@
 """Predictions from elsewhere: other tokens, other rows, another order, and what is said when they do not fit."""
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 
-from wingspan.corpora import write
+from wingspan.corpora import read, write
 from wingspan.evaluation import place_on_gold, recognition
 from wingspan.runs import score as run
+from wingspan.runs.compare import compare
 from wingspan.text import Document, Entity, Span
 
 FIRST = "Familial breast cancer (BRCA1)  runs in\nfamilies. It's rare."
@@ -174,3 +177,17 @@ def test_a_column_file_against_a_brat_folder(tmp_path, mark):
     assert (scores.micro.tp, scores.micro.fp, scores.micro.fn) == (2, 1, 1)
     assert "white space aside" in scores.notes[0]
     assert run.score(tmp_path / "gold", tmp_path / "tagger.conll", mode="lenient")[0].micro.f1 == 100
+    write(GOLD, tmp_path / "right.jsonl")
+    compared = compare(tmp_path / "gold", [str(tmp_path / "tagger.conll"), str(tmp_path / "right.jsonl")], samples=20)
+    assert [round(system.rows.micro.f1.value, 2) for system in compared.systems] == [66.67, 100]
+    assert compared.notes[0].startswith("tagger: the predictions (3 rows) were put onto")
+
+
+@pytest.mark.skipif("WINGSPAN_DATA" not in os.environ, reason="WINGSPAN_DATA names no folder with corpora")
+def test_sentences_of_another_conversion_against_whole_abstracts():
+    """BC5CDR as 500 abstracts, and as 4,797 rows of words that others made: 5 mentions have other boundaries there."""
+    folder = Path(os.environ["WINGSPAN_DATA"]) / "bc5cdr"
+    gold, rows = list(read(next(folder.glob("test.text.jsonl*")))), list(read(next(folder.glob("test.jsonl*"))))
+    placed = place_on_gold(gold, rows).documents
+    micro = recognition(gold, placed).micro
+    assert (len(placed), micro.gold, micro.fn, micro.fp) == (500, 9809, 5, 5)
