@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from wingspan.analysis.report.subject import Subject
 from wingspan.corpora import read, write
 from wingspan.evaluation import place_on_gold, recognition
 from wingspan.runs import score as run
@@ -191,3 +192,9 @@ def test_sentences_of_another_conversion_against_whole_abstracts():
     placed = place_on_gold(gold, rows).documents
     micro = recognition(gold, placed).micro
     assert (len(placed), micro.gold, micro.fn, micro.fp) == (500, 9809, 5, 5)
+
+
+def test_reports_take_them_too():
+    subject = Subject.of(GOLD, {"tagger": [ROWS]})
+    assert [d.text for d in subject.found("tagger")] == [FIRST, SECOND]
+    assert recognition(GOLD, subject.found("tagger")).micro.tp == 2
