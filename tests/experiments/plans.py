@@ -84,30 +84,38 @@ def plan(folder: Path, **changes: Any) -> Plan:
 
 
 def started(plan: Plan, kill: tuple[str, int] | None = None) -> multiprocessing.Process:
-    """A process that carries a plan out; `kill` names at which call of what it kills itself."""
+    """A process that carries a plan out."""
+    return forked(experiment, plan, kill=kill)
+
+
+def forked(target: Callable, *arguments: object, kill: tuple[str, int] | None = None) -> multiprocessing.Process:
+    """A process that has torch loaded and calls a function with a silent console.
+
+    `kill` names at which call of what it kills itself.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["plans"])
     # Python 3.11 does not tell the server where modules are
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    process = context.Process(target=carry_out, args=(plan, kill))
+    process = context.Process(target=call, args=(target, arguments, kill))
     process.start()
     return process
 
 
-def carry_out(plan: Plan, kill: tuple[str, int] | None) -> None:
+def call(target: Callable, arguments: tuple[object, ...], kill: tuple[str, int] | None) -> None:
     torch.set_num_threads(1)
     if kill is not None and kill[0] == "step":
         torch.optim.AdamW.step = deadly(torch.optim.AdamW.step, kill[1])
     elif kill is not None:
         Journal.write = deadly(Journal.write, kill[1], half_a_line)
-    experiment(plan, Console(quiet=True))
+    target(*arguments, Console(quiet=True))
 
 
 def deadly(original: Callable, number: int, last: Callable[..., None] | None = None) -> Callable:
     """The function, with SIGKILL at the so-manieth call."""
     calls = 0
 
-    def call(*arguments, **others):
+    def counted(*arguments, **others):
         nonlocal calls
         calls += 1
         if calls == number:
@@ -116,7 +124,7 @@ def deadly(original: Callable, number: int, last: Callable[..., None] | None = N
             os.kill(os.getpid(), signal.SIGKILL)
         return original(*arguments, **others)
 
-    return call
+    return counted
 
 
 def half_a_line(journal: Any, *_: object) -> None:

@@ -1,14 +1,29 @@
-"""Commands that train many times: `experiment`."""
+"""Commands that train many times: `experiment`, `tune`."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from wingspan.cli import app
-from wingspan.cli.models import Device, Json, whole_numbers
+from wingspan.cli.models import Device, Json, pairs, whole_numbers
+
+TimeBudget = Annotated[
+    float | None, typer.Option(min=0, help="Seconds; nothing is started that should take longer than is left.")
+]
+Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0 trains in this very process.")]
+WorkerThreads = Annotated[int | None, typer.Option(min=1, help="CPU threads of each worker.")]
+
+
+class PrunerName(StrEnum):
+    """What ends hopeless trainings early."""
+
+    median = "median"
+    hyperband = "hyperband"
+    none = "none"
 
 
 @app.command(epilog="Example: wingspan experiment plan.toml --workers 2")
@@ -19,15 +34,13 @@ def experiment(
     workers: Annotated[
         int | None, typer.Option(min=0, help="Trainings side by side; 0 trains in this very process.")
     ] = None,
-    time_budget: Annotated[
-        float | None, typer.Option(min=0, help="Seconds; no run is started that should take longer than is left.")
-    ] = None,
+    time_budget: TimeBudget = None,
     published: Annotated[Path | None, typer.Option(help="TOML with published figures, for a column beside.")] = None,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Train nothing, write the tables again.")] = False,
     commit: Annotated[str | None, typer.Option(help="Written into every line, to know the code later.")] = None,
     json: Json = None,
     device: Device = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of each worker.")] = None,
+    threads: WorkerThreads = None,
 ) -> None:
     """Trains recipes on corpora with several seeds, resumable, and writes tables with mean and deviation."""
     from dataclasses import replace
@@ -53,4 +66,67 @@ def experiment(
     if json is not None:
         write_figures(summary.to_dict(), json)
     if summary.failed:
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Example: wingspan tune bundling --train train.jsonl --dev dev.jsonl --output runs/search --trials 30"
+)
+def tune(
+    recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
+    train: Annotated[list[Path], typer.Option(help="Training corpus, in any format; may be given several times.")],
+    dev: Annotated[Path, typer.Option(help="Decides which settings are best.")],
+    output: Annotated[Path, typer.Option(help="Folder for the study, the logs and best.toml; goes on if it is there.")],
+    format: Annotated[
+        str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
+    set: Annotated[list[str] | None, typer.Option(help="key=value: a setting for all trials.")] = None,
+    range: Annotated[
+        list[str] | None, typer.Option(help="key=low:high, key=low:high:log or key=a,b,c; besides the recipe's own.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="How many there shall be, earlier ones counted.")] = 20,
+    time_budget: TimeBudget = None,
+    pruner: Annotated[PrunerName, typer.Option(help="What ends hopeless trials early.")] = PrunerName.median,
+    study: Annotated[
+        str | None, typer.Option(help="A database file or server URL instead of OUTPUT/study.db, to share a search.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The study's name in the database; otherwise the recipe's.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of every training, and of the search.")] = 1,
+    workers: Workers = 1,
+    json: Json = None,
+    device: Device = None,
+    threads: WorkerThreads = None,
+) -> None:
+    """Searches for better settings (Optuna), resumable, several workers; the best go into a file for `train`."""
+    from rich.console import Console
+
+    from wingspan.ranges import parse_range
+    from wingspan.runs.figures import write_figures
+    from wingspan.runs.tune import Order
+    from wingspan.runs.tune import tune as run
+
+    order = Order(
+        recipe,
+        tuple(train),
+        dev,
+        output,
+        encoder,
+        pairs(set, "--set"),
+        {key: parse_range(text) for key, text in pairs(range, "--range").items()},
+        format,
+        trials,
+        time_budget,
+        workers,
+        threads,
+        pruner.value,
+        study,
+        name,
+        seed,
+        device,
+    )
+    found = run(order, Console(stderr=json is not None and str(json) == "-"))
+    if json is not None:
+        write_figures(found.to_dict(), json)
+    if found.problems or found.best is None:
         raise typer.Exit(1)

@@ -101,6 +101,7 @@ def train(
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
@@ -115,18 +116,20 @@ def train(
     """Trains a recognizer on your corpus and keeps the best epoch's model."""
     from rich.console import Console
 
+    from wingspan.experiments.settings_file import with_settings
     from wingspan.runs.figures import write_figures
     from wingspan.runs.reading import gather
     from wingspan.runs.train import Job, prepare, train_seeds
 
     use_threads(threads)
     chosen = whole_numbers(seeds) if seeds is not None else [seed]
-    if start is not None and (encoder is not None or any(item.startswith("encoder.") for item in set or [])):
+    encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
+    if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in chosen_settings)):
         raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
     if rename and start is None:
         raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
     job = Job(
-        prepare(recipe, encoder, pairs(set, "--set")),
+        prepare(recipe, encoder, chosen_settings),
         gather(train, dev, test, format),
         output,
         resume=resume,

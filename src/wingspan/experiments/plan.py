@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wingspan.experiments.settings_file import with_settings
 from wingspan.experiments.toml_tables import (
     TomlTable,
     flag,
@@ -149,11 +150,13 @@ def _system(item: Any, path: Path) -> System:
     recipe = table.need("recipe", word, "NAME, NAME/VARIANT, or a Python file with recipe()")
     if recipe.endswith(".py"):
         recipe = str(path_from(path.parent)(recipe))
+    file = table.take("settings", path_from(path.parent), "a file that `wingspan tune` wrote", None)
+    name = table.take("name", word, "a text", Path(recipe).stem if recipe.endswith(".py") else recipe)
+    encoder = table.take("encoder", word, "an encoder as --encoder takes it", None)
     system = System(
         recipe,
-        table.take("name", word, "a text", Path(recipe).stem if recipe.endswith(".py") else recipe),
-        table.take("encoder", word, "an encoder as --encoder takes it", None),
-        table.take("set", settings, "a table of settings", {}),
+        name,
+        *with_settings(file, recipe, encoder, table.take("set", settings, "a table of settings", {})),
         table.take("without", several(word), 'a list such as ["spans", "head"]', ()),
     )
     table.close()

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from wingspan.ranges import DEFAULT, Range
 from wingspan.recipe import Recipe
 
 NAMES = ("baseline", "bundling", "deep_span")
@@ -25,16 +26,30 @@ def find(name: str) -> Recipe:
     """A recipe by NAME, NAME/VARIANT, or the path of a Python file of yours with a function `recipe()`."""
     if name.endswith(".py"):
         return from_file(Path(name))
-    system, _, variant = name.partition("/")
-    if system == "auto":
-        system = "baseline"
-    if system not in NAMES:
-        raise ValueError(f"no recipe {system!r}; {near(system, NAMES)} {', '.join(NAMES)}")
+    given, _, variant = name.partition("/")
+    system = _system(given)
     known = variants(system)
     if variant not in known:
         names = [v for v in known if v]
         raise ValueError(f"recipe {system!r} has no variant {variant!r}; {near(variant, names)} {', '.join(names)}")
     return known[variant]()
+
+
+def _system(name: str) -> str:
+    """The module of a system."""
+    if name != "auto" and name not in NAMES:
+        raise ValueError(f"no recipe {name!r}; {near(name, NAMES)} {', '.join(NAMES)}")
+    return "baseline" if name == "auto" else name
+
+
+def ranges(name: str) -> dict[str, Range]:
+    """What a system declares for `wingspan tune`, for all its variants; `DEFAULT` where it declares nothing."""
+    if name.endswith(".py"):
+        module = import_file(Path(name))
+    else:
+        module = import_module(f"wingspan.recipes.{_system(name.partition('/')[0])}")
+    declared: dict[str, Range] = getattr(module, "ranges", DEFAULT)
+    return dict(declared)
 
 
 def near(name: str, known: list[str] | tuple[str, ...]) -> str:

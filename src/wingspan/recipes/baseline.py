@@ -10,6 +10,7 @@ from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
+from wingspan.ranges import Between, OneOf, Range, Times
 from wingspan.recipe import Recipe, Term, TrainSettings, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
@@ -41,3 +42,11 @@ def proposals() -> Recipe:
 
 
 variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretrained, "proposals": proposals}
+
+ranges: dict[str, Range] = {
+    "train.learning_rate": Times(0.2, 5.0),
+    "train.batch_size": OneOf((8, 16, 32)),
+    "encoder.dropout": Between(0.0, 0.5),
+    "head.dropout": Between(0.0, 0.5),
+    "spans.width_size": OneOf((0, 10, 25, 50)),
+}

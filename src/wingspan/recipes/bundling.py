@@ -18,6 +18,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.tagging import Tagging
+from wingspan.ranges import Between, OneOf, Range, Times
 from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
@@ -125,4 +126,13 @@ variants: dict[str, Callable[[], Recipe]] = {
     "paper": paper,
     "paper-seq": partial(paper, read_with="tags"),
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
+}
+
+ranges: dict[str, Range] = {
+    "train.learning_rate": Times(0.2, 5.0),
+    "train.batch_size": OneOf((16, 32, 48)),
+    "terms.tags.weight": Between(0.05, 0.5),
+    "encoder.word_dropout": Between(0.0, 0.3),
+    "spans.dropout": Between(0.0, 0.5),
+    "head.dropout": Between(0.0, 0.5),
 }

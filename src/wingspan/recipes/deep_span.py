@@ -17,6 +17,7 @@ from wingspan.corpora.segment import Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
+from wingspan.ranges import Between, OneOf, Range, Times
 from wingspan.recipe import Part, Recipe, Term, TrainSettings, with_proposals
 from wingspan.spans.attentive import AttentiveSpans
 from wingspan.spans.biaffine import BiaffineSpans
@@ -129,4 +130,12 @@ variants: dict[str, Callable[[], Recipe]] = {
     "biaffine-proposals": partial(proposals, biaffine, "biaffine-proposals"),
     "paper": paper,
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
+}
+
+ranges: dict[str, Range] = {
+    "train.learning_rate": Times(0.2, 5.0),
+    "train.batch_size": OneOf((16, 32, 48)),
+    "terms.spans.objective.smoothing": Between(0.0, 0.3),
+    "head.dropout": Between(0.0, 0.5),
+    "head.input_dropout": Between(0.0, 0.5),
 }

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from wingspan.corpora.files import atomic_write
 from wingspan.experiments.ledger import Ledger
@@ -24,6 +23,7 @@ from wingspan.recognizer import usable_device
 from wingspan.runs.experiment_checks import check
 from wingspan.runs.experiment_run import Assignment, Outcome
 from wingspan.runs.experiment_workers import in_this_process, in_workers
+from wingspan.runs.speaking import say
 from wingspan.runs.tables import Sheet
 
 
@@ -125,8 +125,3 @@ def show(table: ResultTable, console: Console) -> None:
     Sheet(table.title, ("recipe", *table.columns), rows).show(console)
     for note in table.notes:
         say(console, note.replace("is bold", "has a *"))
-
-
-def say(console: Console, line: str) -> None:
-    """One line, as long as it is, no markup in names."""
-    console.print(Text(line), soft_wrap=True)

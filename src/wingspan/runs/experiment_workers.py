@@ -1,17 +1,7 @@
-"""Processes that train side by side. Each does one run after the other; one that dies takes its run with it, no more.
-
-Workers on the CPU come from a server process that has loaded torch once, so that all start as fast as one; those on a
-GPU start from nothing, because CUDA does not survive a fork. They end with the process that started them, even if that
-was killed: nobody is left behind.
-"""
+"""Processes that train side by side, one run after the other; one that dies takes its run with it, no more."""
 
 from __future__ import annotations
 
-import faulthandler
-import multiprocessing
-import os
-import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection, wait
@@ -19,13 +9,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from wingspan.experiments.schedule import Schedule, Task
 from wingspan.runs.experiment_run import Assignment, Outcome, attempt
-
-PRELOADED = [__name__, "torch._dynamo", "torch.distributed.tensor"]
-"""What a training imports, some of it in its first step only."""
-LAST_LINES = 8
-"""How much of a log is shown when a worker dies."""
+from wingspan.runs.processes import last_words, settle_in, speak_into, starting
 
 
 class Worker(NamedTuple):
@@ -86,15 +74,6 @@ def after(schedule: Schedule, task: Task, outcome: Outcome) -> None:
         schedule.learn(outcome.line)
 
 
-def starting(kind: str) -> Any:
-    """How processes are started for a kind of device."""
-    if kind != "cpu" or "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    return context
-
-
 def start(context: Any, threads: int | None) -> tuple[BaseProcess, Connection]:
     """A worker that waits for its first run."""
     ours, theirs = context.Pipe()
@@ -111,21 +90,12 @@ def received(worker: Worker, log: Path) -> Outcome:
         return outcome
     except (EOFError, ConnectionResetError):
         worker.process.join()
-        code = worker.process.exitcode or 0
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-        return Outcome("failed", problem="\n".join([f"its process {how}; last lines of {log}:", *said[-LAST_LINES:]]))
+        return Outcome("failed", problem=last_words(worker.process.exitcode, log))
 
 
 def serve(connection: Connection, threads: int | None) -> None:
     """The life of a worker: runs come in, outcomes go out."""
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us; we end with it
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if threads:
-        torch.set_num_threads(threads)
+    settle_in(threads)
     while True:
         try:
             assignment: Assignment = connection.recv()
@@ -136,22 +106,3 @@ def serve(connection: Connection, threads: int | None) -> None:
         if torch.cuda.is_initialized():
             torch.cuda.empty_cache()  # others share the GPU
         connection.send(outcome)
-
-
-def end_with_parent() -> None:
-    """Waits for the end of the process that started this one, then ends this one at once."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def speak_into(log: Path) -> None:
-    """Sends all that this process prints, tracebacks included, to the log of the run it is at."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    faulthandler.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,6 +56,8 @@ class Job:
     """Modules of the user's own that hold parts of the model to go on from."""
     device: str | None = None
     track: str | None = None
+    watch: Callable[[Progress], None] | None = None
+    """Sees every progress; what it raises ends the training."""
 
 
 def train(
@@ -143,7 +145,7 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
         journal = stack.enter_context(Journal(job.folder / "journal.jsonl")) if job.folder is not None else None
         if journal:
             journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
-        follow(learning, accelerator, best, journal, console, tracked=job.track is not None)
+        follow(learning, accelerator, best, journal, console, tracked=job.track is not None, watch=job.watch)
         model = best.model()
         scores = finish(model, job, console)
         if journal:
@@ -162,7 +164,13 @@ def order_of(learning: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def follow(
-    learning: Run, accelerator: Accelerator, best: Best, journal: Journal | None, console: Console, tracked: bool
+    learning: Run,
+    accelerator: Accelerator,
+    best: Best,
+    journal: Journal | None,
+    console: Console,
+    tracked: bool,
+    watch: Callable[[Progress], None] | None = None,
 ) -> None:
     """Goes through the training: shows it, keeps the best model, writes it down."""
     try:
@@ -171,6 +179,8 @@ def follow(
                 bar.update(progress)
                 best.look_at(progress)
                 log(progress, journal, accelerator if tracked else None)
+                if watch is not None:
+                    watch(progress)
     except ValueError as error:
         if journal:
             journal.write("error", message=str(error))

@@ -1,0 +1,73 @@
+"""The settings that `wingspan tune` tries: which of the declared ranges a recipe has, and where it is itself."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import partial
+from typing import Any
+
+from wingspan.ranges import Between, OneOf, Range, Times
+from wingspan.recipe import Recipe
+from wingspan.record import override
+
+Space = Mapping[str, Between | OneOf]
+
+
+def search_space(
+    recipe: Recipe, declared: Mapping[str, Range], given: Mapping[str, Between | OneOf], fixed: Mapping[str, str]
+) -> dict[str, Between | OneOf]:
+    """The ranges to search. Declared ones that this variant does not have, or that `--set` fixes, are left out.
+
+    Those the user gave replace the declared ones and have to fit.
+    """
+    found: dict[str, Between | OneOf] = {}
+    for key, one in {**declared, **given}.items():
+        if key in fixed and key in given:
+            raise ValueError(f"{key} has both --set and --range; give one of them")
+        if key in fixed:
+            continue
+        try:
+            resolved = one.around(value_of(recipe, key)) if isinstance(one, Times) else one
+            for text in samples(resolved):
+                override(recipe, key, text)
+        except ValueError as error:
+            if key in given:
+                raise ValueError(f"--range {key}: {error}") from error
+            continue
+        found[key] = resolved
+    if not found:
+        raise ValueError("there is nothing to search; give ranges, for example --range train.epochs=5:20")
+    return found
+
+
+def samples(one: Between | OneOf) -> list[str]:
+    """What a range can give, its ends at least, as `--set` takes it."""
+    return [as_text(value) for value in (one.values if isinstance(one, OneOf) else (one.low, one.high))]
+
+
+def as_text(value: Any) -> str:
+    """A value as `--set` takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def own_values(recipe: Recipe, space: Space) -> dict[str, Any] | None:
+    """The recipe's own values, to be tried first; None where one of them lies outside of its range."""
+    own = {key: value_of(recipe, key) for key in space}
+    return own if all(space[key].holds(value) for key, value in own.items()) else None
+
+
+def value_of(recipe: Recipe, key: str) -> Any:
+    """What a recipe has under a name of `--set`; the default of the part where the recipe says nothing."""
+    value: Any = recipe
+    for name in key.split("."):
+        if isinstance(value, partial):
+            parameters = inspect.signature(value.func).parameters
+            value = value.keywords.get(name, parameters[name].default if name in parameters else None)
+        elif isinstance(value, Mapping):
+            value = value.get(name)
+        else:
+            value = getattr(value, name, None) if is_dataclass(value) else None
+    return value
