@@ -154,7 +154,7 @@ def test_the_fitted_temperature_is_that_of_all_decisions(reader):
     logits, target = decisions(model, documents, batch_size=3)
     assert len(target) >= FEWEST
     assert fit(model, documents).temperature == pytest.approx(fit_temperature(logits, target), rel=1e-5)
-    with pytest.raises(ValueError, match="are contested"):
+    with pytest.raises(ValueError, match="only 0 decisions"):
         fit(model, [])
 
 

@@ -83,7 +83,7 @@ def for_scoring(folder: Path) -> None:
     write([replace(document, entities=document.entities[::2]) for document in gold], folder / "predicted.jsonl")
     write([guessed(document) for document in gold], folder / "guessed.jsonl")
     convert(folder / "gold.jsonl", folder / "predicted.conll", lossy=True)
-    write([replace(document, meta={}) for document in read(folder / "predicted.conll")], folder / "gold", "brat")
+    write([replace(document, meta={}) for document in gold], folder / "gold", "brat")
 
 
 def for_analysis(folder: Path) -> None:

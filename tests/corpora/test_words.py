@@ -5,8 +5,8 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.sentences import split_sentences
-from wingspan.corpora.words import SPLITTERS, each_word, split_whitespace, split_words
+from wingspan.corpora.sentences import is_one_sentence, split_sentences
+from wingspan.corpora.words import SPLITTERS, each_word, split_whitespace, split_words, word_strings
 from wingspan.text import Span
 
 # all of Unicode, with a good share of what splitting can get wrong
@@ -150,3 +150,22 @@ def test_sentences_share_the_words_out_and_keep_what_they_must(text: str, ranges
         touched = [word for word in words if word.overlaps(span)]
         if touched:
             assert any(s.start <= touched[0].start and touched[-1].end <= s.end for s in found)
+
+
+@given(anything)
+def test_words_as_strings_are_the_words(text: str) -> None:
+    assert word_strings(text) == shown(text)
+
+
+@given(st.text("aZ1 .!。)\u2029\t\u0301", max_size=12) | anything)
+def test_one_sentence_at_a_glance(text: str) -> None:
+    if is_one_sentence(text):
+        assert len(split_sentences(text, split_words(text))) <= 1
+
+
+def test_most_single_sentences_are_seen_at_a_glance() -> None:
+    assert is_one_sentence("The p53 gene (TP53) was lost.")
+    assert is_one_sentence('"Why?"  ')
+    assert is_one_sentence("")
+    assert not is_one_sentence("Lost. Found")
+    assert not is_one_sentence("見た。来た")

@@ -6,21 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from test_score_command import record, write
 
 from wingspan.cli import main
 from wingspan.runs.compare import name_systems
 
-TEXT = "Aspirin eased the severe chest pain of two patients."
 GOLD = [("drug", 0, 7), ("sign", 18, 35), ("[site]", 25, 30)]
-
-
-def record(id, *entities, text=TEXT):
-    return {"id": id, "text": text, "entities": [{"label": k, "start": s, "end": e} for k, s, e in entities]}
-
-
-def write(path, *records):
-    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
-    return path
 
 
 @pytest.fixture

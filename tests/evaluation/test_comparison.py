@@ -99,6 +99,13 @@ def test_three_systems_are_asked_in_pairs_and_corrected():
     assert result.verdict.startswith("c wins over b")
 
 
+def test_a_corpus_without_entities_has_no_winner():
+    documents = [Document("1", "nothing here"), Document("2", "nor here")]
+    result = compare(documents, {"a": [documents], "b": [documents]}, samples=10)
+    assert result.verdict == "No winner: a and b have the same micro F1, 0.00."
+    assert result.to_dict()["systems"][0]["labels"] == {}
+
+
 def test_the_same_seed_gives_the_same_figures():
     gold = corpus(20)
     systems = {"a": [system(gold, 0.6, 1)], "b": [system(gold, 0.7, 2)]}

@@ -22,6 +22,8 @@ _BULLETS = frozenset("-*•‣–—·")
 _BREAK = r"(?>\r\n|[\n\r\x85\u2028])"
 _BLANK_LINE = regex.compile(rf"{_BREAK}[^\S\n\r\x85\u2028\u2029]*+{_BREAK}|\u2029|\f")
 _LINE_BREAK = regex.compile(_BREAK)
+_ENDS_ANYWHERE = regex.compile(rf"[{''.join(_HARD_STOPS)}\n\r\x85\u2028\u2029\f]")
+_STOP = regex.compile(rf"[{''.join(_STOPS)}]")
 _DOTTED = regex.compile(r"(?:\p{L}\.)++\p{L}")
 
 
@@ -64,6 +66,15 @@ def mark_sentence_ends(text: str, words: Iterable[Span], keep: Iterable[Span] = 
         place.see(current)
     if current is not None:
         yield current, True
+
+
+def is_one_sentence(text: str) -> bool:
+    """Whether the rules can find no end within the text, told without going through its words.
+
+    There is no new line, no stop that ends a sentence wherever it stands, and no other stop before any white space.
+    """
+    before_last_space = text.rstrip().rsplit(None, 1)[:-1]
+    return not _ENDS_ANYWHERE.search(text) and not any(_STOP.search(part) for part in before_last_space)
 
 
 def split_sentences(text: str, words: Sequence[Span], keep: Iterable[Span] = ()) -> tuple[Span, ...]:

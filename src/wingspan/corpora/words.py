@@ -53,6 +53,11 @@ def split_words(text: str) -> tuple[Span, ...]:
     return tuple(each_word(text))
 
 
+def word_strings(text: str) -> list[str]:
+    """The words of `split_words` as strings, where their places do not matter; more than twice as fast."""
+    return list(_WORD.findall(text))
+
+
 def split_whitespace(text: str) -> tuple[Span, ...]:
     """The words of a text that has been split already: whatever stands between white space."""
     return tuple(each_unspaced(text))

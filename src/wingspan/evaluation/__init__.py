@@ -10,6 +10,7 @@ from wingspan.evaluation.errors import Errors, Mistake, errors
 from wingspan.evaluation.given_spans import TypingScores, typing
 from wingspan.evaluation.matching import Match, Mode, Verdict, match
 from wingspan.evaluation.pairing import discontinuous_documents, discontinuous_entities, pair
+from wingspan.evaluation.placing import Placed, place_on_gold
 from wingspan.evaluation.scores import MODES, Average, Counts, Scores, recognition
 from wingspan.evaluation.seeds import Row, Spread, average_rows, label_rows, over_seeds, spread
 from wingspan.evaluation.trouble import (
@@ -37,6 +38,7 @@ __all__ = [
     "Match",
     "Mistake",
     "Mode",
+    "Placed",
     "Repeated",
     "Row",
     "Scores",
@@ -57,6 +59,7 @@ __all__ = [
     "match",
     "over_seeds",
     "pair",
+    "place_on_gold",
     "recognition",
     "repeated_mistakes",
     "spread",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -77,7 +77,7 @@ class Comparison:
     systems: tuple[SystemFigures, ...]
     pairs: tuple[PairFigures, ...]
     notes: tuple[str, ...]
-    gold: Sequence[Document]
+    gold: Sequence[Document] = field(repr=False, compare=False)
 
     @property
     def verdict(self) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from wingspan.corpora.segment import Segmenting, marked_words
+from wingspan.corpora.sentences import is_one_sentence
 from wingspan.corpora.word_level import WordRanges
+from wingspan.corpora.words import split_words
 from wingspan.text import Document, Entity, Span
 
 _RULES = Segmenting()
@@ -19,6 +21,10 @@ class TextLayout:
     def __init__(self, document: Document, keep: Iterable[Entity] = ()) -> None:
         """No sentence that the rules find cuts an entity of the document or one of `keep`."""
         self.document = document
+        if document.words is None and document.sentences is None and is_one_sentence(document.text):
+            self.ranges = WordRanges(split_words(document.text))
+            self.sentences = [Span(0, len(self.ranges.words))]
+            return
         hulls = [entity.hull for entity in (*document.entities, *keep)]
         words, self.sentences, start = [], [], 0
         for at, (word, ends) in enumerate(marked_words(document, _RULES, hulls), start=1):

@@ -20,7 +20,7 @@ def pair(
     documents on either, they meet by position. Texts have to agree to the character. With `allow_missing`, a gold
     document nobody answered counts as answered with nothing; a found document without gold is always an error.
     """
-    gold_keys, by_key = _keys(gold), dict(zip(_keys(found), found, strict=True))
+    gold_keys, by_key = keys_of(gold), dict(zip(keys_of(found), found, strict=True))
     known = set(gold_keys)
     if len(gold) == len(found) and not by_key.keys() & known:
         pairs = list(zip(gold, found, strict=True))
@@ -54,7 +54,7 @@ def discontinuous_entities(documents: Iterable[Document]) -> list[Document]:
     return [replace(d, entities=tuple(e for e in d.entities if e.discontinuous)) for d in documents]
 
 
-def _keys(documents: Iterable[Document]) -> list[Key]:
+def keys_of(documents: Iterable[Document]) -> list[Key]:
     """Ids with a running number, so that rows that share an id stay apart."""
     seen: Counter[str] = Counter()
     keys = []
@@ -81,6 +81,6 @@ def _difference(gold: Document, found: Document) -> str:
     if "".join(gold.text.split()) == "".join(found.text.split()):
         return (
             f"document {name}: the two texts differ only in white space or tokenization ({where}); scores compare"
-            " character positions, so predict on the gold text, or convert both files from the same words"
+            " character positions, so predict on the gold text, or put the predictions there with `place_on_gold`"
         )
     return f"document {name}: the two texts differ ({where}); check that both files come from the same corpus"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wingspan.corpora.word_level import word_spans
+from wingspan.corpora.words import word_strings
 from wingspan.text import Document, Entity
 
 
@@ -19,14 +19,15 @@ class Seen:
 
     @classmethod
     def of(cls, documents: Iterable[Document]) -> Seen:
-        """Goes through the documents once."""
+        """What the documents show."""
+        kept = list(documents)
         words: set[str] = set()
-        labels: dict[str, Counter[str]] = {}
-        for document in documents:
-            words.update(document.text[start:end] for start, end in word_spans(document))
-            for entity in document.entities:
-                labels.setdefault(surface(document, entity), Counter())[entity.label] += 1
-        return cls(frozenset(words), labels)
+        for document in kept:
+            if document.words is None:
+                words.update(word_strings(document.text))
+            else:
+                words.update(document.text[start:end] for start, end in document.words)
+        return cls(frozenset(words), labels_of_surfaces(kept))
 
     def frequency(self, name: str) -> int:
         """How often a surface was an entity, with whatever label."""
@@ -37,6 +38,15 @@ class Seen:
         """The share of a surface's entities that had this label; 0 if it was never seen (Fu et al. 2020, eCon)."""
         found = self.labels.get(name)
         return found[label] / found.total() if found else 0.0
+
+
+def labels_of_surfaces(documents: Iterable[Document]) -> dict[str, Counter[str]]:
+    """How often each surface of an entity had which label."""
+    labels: dict[str, Counter[str]] = {}
+    for document in documents:
+        for entity in document.entities:
+            labels.setdefault(surface(document, entity), Counter())[entity.label] += 1
+    return labels
 
 
 def surface(document: Document, entity: Entity) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wingspan.evaluation.errors import Judged, Kind, Mistake, judge_documents
 from wingspan.evaluation.layout import TextLayout
-from wingspan.evaluation.seen import Seen, surface
+from wingspan.evaluation.seen import labels_of_surfaces, surface
 from wingspan.text import Document, Entity, Span
 
 EXAMPLES = 5
@@ -157,12 +157,12 @@ def label_conflicts(
     allow_missing: bool = False,
 ) -> list[Conflict]:
     """Gold or found mentions whose surface has another label in training; those that went wrong most often first."""
-    seen = Seen.of(training)
+    known = labels_of_surfaces(training)
     rows: dict[tuple[str, str], Conflict] = {}
     for judged in judge_documents(gold, found, allow_missing=allow_missing):
         for entity in (*judged.right, *judged.wrong, *judged.lost):
             name = surface(judged.gold, entity)
-            labels = seen.labels.get(name)
+            labels = known.get(name)
             if not labels or labels.keys() == {entity.label}:
                 continue
             row = rows.setdefault((name, entity.label), Conflict(name, entity.label, dict(labels.most_common())))

@@ -125,7 +125,7 @@ def fit(recognizer: Recognizer, documents: Sequence[Document], *, batch_size: in
     logits, target = decisions(recognizer, documents, batch_size)
     if len(target) < FEWEST:
         raise ValueError(
-            f"only {len(target)} decisions of these documents are contested, {FEWEST} are needed; use more documents"
+            f"these documents have only {len(target)} decisions to learn from, {FEWEST} are needed; use more of them"
         )
     temperature = fit_temperature(logits, target)
     return Calibration(
@@ -186,6 +186,9 @@ def show(result: Calibrated, console: Console) -> None:
     ).show(console)
     for when, micro in (("Before", result.f1_before), ("After", result.f1_after)):
         line = f"{when}: precision {micro.precision:.2f}, recall {micro.recall:.2f}, F1 {micro.f1:.2f}"
+        console.print(line, highlight=False, soft_wrap=True)
+    if result.calibration.facts.get("aim") == "f1" and result.f1_after.f1 < result.f1_before.f1:
+        line = "Note: these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds."
         console.print(line, highlight=False, soft_wrap=True)
     for label, choice in result.choices.items():
         if not choice.reached:

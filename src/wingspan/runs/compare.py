@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from wingspan.evaluation.comparison import Comparison, Figures, PairFigures
 from wingspan.evaluation.comparison import compare as compare_systems
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.moved_errors import MOVES, plain
+from wingspan.evaluation.placing import place_on_gold
 from wingspan.evaluation.significance import Difference, Interval
 from wingspan.runs.score import documents
 from wingspan.runs.tables import AVERAGES, Cells, Sheet
@@ -32,17 +34,24 @@ def compare(
     confidence: float = 0.95,
     allow_missing: bool = False,
 ) -> Comparison:
-    """Reads the files and compares them. A system is FILE, NAME=FILE, or NAME=FILE,FILE,... for its runs."""
-    named = name_systems(systems)
-    return compare_systems(
-        documents(gold, format),
-        read_systems(named, predicted_format or format),
+    """Reads the files and compares them. A system is FILE, NAME=FILE, or NAME=FILE,FILE,... for its runs.
+
+    Predictions on other words or other documents are put onto the gold text first, and the notes say so.
+    """
+    wanted = documents(gold, format)
+    runs = read_systems(name_systems(systems), predicted_format or format)
+    placed = {name: [place_on_gold(wanted, run) for run in each] for name, each in runs.items()}
+    result = compare_systems(
+        wanted,
+        {name: [run.documents for run in each] for name, each in placed.items()},
         mode=mode,
         samples=samples,
         seed=seed,
         confidence=confidence,
         allow_missing=allow_missing,
     )
+    notes = dict.fromkeys(f"{name}: {note}" for name, each in placed.items() for run in each for note in run.notes)
+    return replace(result, notes=(*notes, *result.notes))
 
 
 def read_systems(named: dict[str, list[Path]], format: str | None = None) -> dict[str, list[list[Document]]]:

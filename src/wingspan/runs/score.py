@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from wingspan.evaluation import (
     TypingScores,
     discontinuous_documents,
     discontinuous_entities,
+    place_on_gold,
     recognition,
     typing,
 )
@@ -38,13 +40,20 @@ def score(
     subset: Subset = "all",
     allow_missing: bool = False,
 ) -> list[Scores] | TypingScores:
-    """Reads both files and compares them. Recognition gives one result per mode, the strict one first."""
-    sides = select(documents(gold, format), documents(predicted, predicted_format or format), subset, allow_missing)
+    """Reads both files and compares them. Recognition gives one result per mode, the strict one first.
+
+    Predictions on other words or other documents are put onto the gold text first, and the notes say so.
+    """
+    wanted = documents(gold, format)
+    placed = place_on_gold(wanted, documents(predicted, predicted_format or format))
+    sides = select(wanted, placed.documents, subset, allow_missing)
     if protocol == "typing":
-        return typing(*sides, allow_missing=allow_missing)
+        guessed = typing(*sides, allow_missing=allow_missing)
+        return replace(guessed, notes=(*placed.notes, *guessed.notes))
     if protocol != "recognition":
         raise ValueError(f"unknown protocol {protocol!r}; use recognition or typing")
-    return [recognition(*sides, each, allow_missing=allow_missing) for each in (MODES if mode == "all" else (mode,))]
+    found = [recognition(*sides, each, allow_missing=allow_missing) for each in (MODES if mode == "all" else (mode,))]
+    return [replace(one, notes=(*placed.notes, *one.notes)) for one in found]
 
 
 def documents(path: str | Path, format: str | None) -> list[Document]:

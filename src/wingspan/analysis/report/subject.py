@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wingspan.evaluation.pairing import pair
+from wingspan.evaluation import pair, place_on_gold
 from wingspan.text import Document
 
 Runs = Sequence[Sequence[Document]]
@@ -28,11 +28,16 @@ class Subject:
         *,
         allow_missing: bool = False,
     ) -> Subject:
-        """Puts every run into the order of the gold; a document without prediction is one without entities."""
+        """Puts every run onto the texts and into the order of the gold.
+
+        A document without prediction is one without entities.
+        """
         if not gold:
             raise ValueError("the gold has no documents; give a corpus with at least one")
         ordered = {
-            name: [[found for _, found in pair(gold, run, allow_missing)] for run in runs]
+            name: [
+                [found for _, found in pair(gold, place_on_gold(gold, run).documents, allow_missing)] for run in runs
+            ]
             for name, runs in systems.items()
         }
         return cls(gold, ordered, training)
