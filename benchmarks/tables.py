@@ -17,9 +17,19 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-DOCUMENTS = ("README.md", "docs/results.md", "docs/lexicon.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/lexicon.md", "docs/compress_generate.md")
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
+ONE_TYPE = {"ncbi-disease": "NCBI-disease", "bc5cdr-disease": "BC5CDR-Disease", "bc5cdr-chemical": "BC5CDR-Chemical"}
+TABLE_4 = {
+    "baseline": "Baseline",
+    "supvib-beta-0": "SupVIB₀",
+    "supvib": "SupVIB",
+    "supvib-spanreco": "SupVIB + SpanReco",
+    "all": "All",
+    "all-shared-spread": "All, shared σ",
+    "all-no-sharing": "All, nothing shared",
+}
 SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
 
 
@@ -104,8 +114,70 @@ def evaluation() -> str:
     return "\n".join(lines)
 
 
+def compress_generate() -> str:
+    """Dev and test F1 of the settings of paper 000's Table 4, with the difference to the baseline on test."""
+    scores: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in rows("compress_generate"):
+        for part in ("dev", "test"):
+            scores[row["corpus"], row["recipe"].removeprefix("compress_generate/"), part].append(row[part]["f1"])
+    sure = {
+        (row["corpus"], row["system"]): row for row in rows("compress_generate-significance") if row["part"] == "test"
+    }
+    lines = ["| corpus | setting | dev F1 | test F1 | to the baseline | seeds |", "|---|---|---|---|---|---|"]
+    for corpus, title in ONE_TYPE.items():
+        for name, setting in TABLE_4.items():
+            dev, test = scores[corpus, name, "dev"], scores[corpus, name, "test"]
+            found = sure.get((corpus, name))
+            gain = f"{found['difference']:+.2f} (p = {found['p_holm']:.3f})" if found else ""
+            if dev and test:
+                lines.append(f"| {title} | {setting} | {spread(dev)} | {spread(test)} | {gain} | {len(test)} |")
+    return "\n".join(lines)
+
+
+def compress_generate_writing() -> str:
+    """BLEU-2 of regenerated dev entities with and without synonyms, and what the lexicon covers."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    covered = {row["corpus"]: row["synonyms"] for row in rows("compress_generate")}
+    for row in rows("compress_generate"):
+        if "bleu2" in row:
+            found[row["corpus"], row["recipe"].removeprefix("compress_generate/")].append(row["bleu2"])
+    writing = [name for name in TABLE_4 if name.startswith(("supvib-spanreco", "all"))]
+    lines = [
+        f"| BLEU-2, dev | {' | '.join(TABLE_4[name] for name in writing)} | entities with synonyms, train, dev, test |",
+        "|---|" + "---|" * (len(writing) + 1),
+    ]
+    for corpus, title in ONE_TYPE.items():
+        if corpus in covered:
+            means = [f"{fmean(found[corpus, name]):.4f}" if found[corpus, name] else "" for name in writing]
+            shares = ", ".join(f"{covered[corpus][part]:.1f} %" for part in ("train", "dev", "test"))
+            lines.append(f"| {title} | {' | '.join(means)} | {shares} |")
+    return "\n".join(lines)
+
+
+def bottleneck() -> str:
+    """What the bottleneck costs in prediction, against the linear head."""
+    lines = ["| what | times the linear head | processor time | seconds |", "|---|---|---|---|"]
+    for row in rows("bottleneck"):
+        lines.append(f"| {row['name']} | ×{row['ratio']:.2f} | ×{row['ratio_cpu']:.2f} | {row['seconds']:.2f} |")
+    return "\n".join(lines)
+
+
+def synonyms() -> str:
+    """Token recall of held-out synonyms, with synonym training and without."""
+    lines = ["| seed | generations | All | SupVIB + SpanReco |", "|---|---|---|---|"]
+    for row in rows("synonyms"):
+        lines.append(
+            f"| {row['seed']} | {row['generations']} | {100 * row['all']:.1f} % | {100 * row['spanreco']:.1f} % |"
+        )
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "lexicon": lexicon,
+    "compress_generate": compress_generate,
+    "compress_generate-writing": compress_generate_writing,
+    "bottleneck": bottleneck,
+    "synonyms": synonyms,
     "lexicon-coverage": lexicon_coverage,
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),

@@ -99,12 +99,16 @@ def test_a_tagger_is_bundled_with_spans():
     assert learner.model.scorer is not None
 
 
+# test_deep_recipe.py, test_compress_recipe.py
+OWN_TESTS = ("deep_span", "compress_generate")
+
+
 def test_what_is_bundled_already_is_said():
     with pytest.raises(ValueError, match="bundled already; change terms.tags.weight"):
         bundle(bundle(small_spans()))
 
 
-@pytest.mark.parametrize("system", [name for name in NAMES if name != "deep_span"])  # see test_deep_recipe.py
+@pytest.mark.parametrize("system", [name for name in NAMES if name not in OWN_TESTS])
 def test_every_recipe_is_a_recipe_and_can_be_bundled(system):
     for make in variants(system).values():
         recipe = make()

@@ -57,13 +57,13 @@ def untrained(name: str = "baseline", labels: Sequence[str] = ("Drug", "Gene"), 
     return Recognizer(recipe, label_set, learner, device="cpu")
 
 
-def run_of(recipe: Recipe, seed: int = 1, documents: Sequence[Document] = (), **others) -> Run:
+def run_of(recipe: Recipe, seed: int = 1, documents: Sequence[Document] = (), lexicon=None, **others) -> Run:
     """A training on the generated documents, ready for the loop."""
-    fitted = fit(recipe, documents or train_documents(), seed=seed)
+    fitted = fit(recipe, documents or train_documents(), seed=seed, lexicon=lexicon)
     return Run(fitted.recipe, fitted.labels, fitted.learner, Data(fitted.sentences), seed, **others)
 
 
-def first_losses(run: Run, steps: int) -> list[float]:
+def first_losses(run: Run, steps: int, terms: tuple[str, ...] = ()) -> list[float]:
     """The losses of the first steps, by hand, as the loop takes them."""
     optimizer = build_optimizer(run.learner, run.recipe.train)
     collate, order = collator(run.recipe, run.labels, run.learner), plan(run, 0)[0]
@@ -72,7 +72,7 @@ def first_losses(run: Run, steps: int) -> list[float]:
     for step in range(steps):
         torch.manual_seed(step)
         batch = tensors(collate([run.data.sentences[at] for at in order[step]]), "cpu")
-        loss = run.learner(batch.inputs, batch.gold, dict(batch.targets), tuple(run.recipe.terms))["loss"]
+        loss = run.learner(batch.inputs, batch.gold, dict(batch.targets), terms or tuple(run.recipe.terms))["loss"]
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

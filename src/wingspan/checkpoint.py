@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -62,6 +62,15 @@ def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> No
 
 def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Learner]:
     """The recipe, labels and weights of a model folder. No code from the folder is run."""
+    recipe, labels, learner = rebuild(folder, parts)
+    read_weights(folder / "model.safetensors", learner)
+    return recipe, labels, learner
+
+
+def rebuild(
+    folder: Path, parts: Sequence[str] = (), studied: Mapping[str, Any] | None = None
+) -> tuple[Recipe, LabelSet, Learner]:
+    """The model of a folder without its weights; with what objectives had `studied`, all of them, else the readers."""
     if not (folder / "recipe.json").is_file():
         raise ValueError(
             f"{folder}: no model here (recipe.json is missing); give the --output folder of a training run"
@@ -78,10 +87,9 @@ def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Lea
     part: Any = recipe.encoder
     try:
         encoder = part.func.rebuild(folder, **part.keywords)
-        learner = predictor(assemble(recipe, labels, encoder))
+        learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
     except (AssertionError, KeyError, RuntimeError, TypeError) as error:  # what parts make of settings of other kinds
         raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({said(error)})") from error
-    read_weights(folder / "model.safetensors", learner)
     return recipe, labels, learner
 
 

@@ -12,6 +12,7 @@ from wingspan.batch import Gold, Inputs
 from wingspan.candidates import CandidatePolicy, Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.heads import Head
+from wingspan.schedules import Moment
 from wingspan.spans import SpanRepresentation
 
 
@@ -25,6 +26,9 @@ class States(NamedTuple):
     features: Tensor | None = None  # (B, M, F)
     scores: Tensor | None = None  # (B, M, C)
     divergence: Tensor | None = None  # (B, M)
+    samples: Tensor | None = None  # (K, B, M, C) scores of a stochastic head's draws, in training
+    gold: Tensor | None = None  # (B, E, S) vectors of the gold spans, whatever the candidates are
+    moment: Moment | None = None  # where the training is; None outside of it
 
 
 class Scorer(nn.Module):
@@ -45,20 +49,41 @@ class SpanModel(nn.Module):
         self.encoder = encoder
         self.scorer = scorer
 
-    def forward(self, inputs: Inputs, gold: Gold | None = None, *, vectors: bool = False, spans: bool = True) -> States:
-        """Scores of all candidates. Span vectors exist only where they are asked for; without `spans`, words only."""
+    def forward(
+        self,
+        inputs: Inputs,
+        gold: Gold | None = None,
+        *,
+        vectors: bool = False,
+        spans: bool = True,
+        gold_vectors: bool = False,
+    ) -> States:
+        """Scores of all candidates. Vectors exist only where they are asked for; without `spans` no candidate does."""
         words: Words = self.encoder(inputs)
-        if self.scorer is None or not spans:
-            return States(inputs, words)
+        states = States(inputs, words)
+        if self.scorer is None:
+            return states
+        if gold_vectors:
+            assert gold is not None
+            states = states._replace(gold=self.scorer.spans(words, listed(gold)))
+        if not spans:
+            return states
         candidates: Candidates = self.scorer.candidates(inputs, words, gold)
         head = self.scorer.head
-        if not (vectors or (self.training and head.wants_vectors)):
-            scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
-            return States(inputs, words, candidates, None, scored.features, scored.scores, scored.divergence)
-        represented = self.scorer.spans(words, candidates)
-        scored = head(represented)
-        features = scored.features if scored.features is not None else represented
-        return States(inputs, words, candidates, represented, features, scored.scores, scored.divergence)
+        if vectors or (self.training and head.wants_vectors):
+            represented = self.scorer.spans(words, candidates)
+            scored = head(represented)
+            features = scored.features if scored.features is not None else represented
+            return states._replace(
+                candidates=candidates, spans=represented, **scored._replace(features=features)._asdict()
+            )
+        scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
+        return states._replace(candidates=candidates, **scored._asdict())
+
+
+def listed(gold: Gold) -> Candidates:
+    """The gold spans as candidates; where a row has fewer than others, its first word stands in."""
+    return Candidates(gold.start, gold.end.clamp(min=1), gold.mask, None)
 
 
 def tensors(value: Any, device: torch.device | str) -> Any:

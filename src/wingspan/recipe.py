@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -25,8 +25,10 @@ from wingspan.objectives import Objective, Sizes, Thresholds
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
+from wingspan.schedules import Moment
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.pooled import PooledSpans
+from wingspan.train_settings import TrainSettings as TrainSettings  # a recipe's user looks for it here
 
 Part = Callable[..., Any]
 T = TypeVar("T")
@@ -46,43 +48,6 @@ class Phase:
 
     epochs: int | None = None
     terms: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """How weights are learned. `factors` multiplies the learning rate of parameters by the prefix of their name."""
-
-    epochs: int = 20
-    batch_size: int = 16
-    learning_rate: float = 5e-5
-    factors: Mapping[str, float] = field(default_factory=dict)
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
-    warmup: float = 0.1
-    """The share of all steps in which the learning rate rises."""
-    weight_decay: float = 0.01
-    decay_bias: bool = False
-    adam_eps: float = 1e-8
-    clip: float = 1.0
-    accumulate: int = 1
-    precision: Literal["no", "bf16", "fp16"] = "no"
-    budget: int = 16_384
-    """The most units (sentences times longest) of one batch."""
-    patience: int | None = None
-    """Stop after so many epochs without a better dev F1."""
-    checkpoint_steps: int | None = None
-    """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
-
-    def __post_init__(self) -> None:
-        """Numbers that cannot work are said before anything is read."""
-        for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"train.{name} is {value}; give at least 1")
-        for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"train.{name} is {getattr(self, name)}; give 0 or more")
-        if self.warmup > 1:
-            raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -148,17 +113,40 @@ class Learner(nn.Module):
         self.objectives = nn.ModuleDict(dict(objectives))
         self.weights = dict(weights)
 
-    def forward(self, inputs: Any, gold: Any, targets: Mapping[str, Any], terms: tuple[str, ...]) -> dict[str, Any]:
+    def forward(
+        self,
+        inputs: Any,
+        gold: Any,
+        targets: Mapping[str, Any],
+        terms: tuple[str, ...],
+        moment: Moment | None = None,
+    ) -> dict[str, Any]:
         """The losses by name; the weighted sum under "loss"."""
-        vectors = any(self.objectives[name].needs_vectors for name in terms)
-        states = self.model(inputs, gold, vectors=vectors)
+        chosen: list[Any] = [self.objectives[name] for name in terms]
+        states = self.model(
+            inputs,
+            gold,
+            vectors=any(objective.needs_vectors for objective in chosen),
+            spans=any(objective.reads_spans for objective in chosen),
+            gold_vectors=any(objective.needs_gold_vectors for objective in chosen),
+        )._replace(moment=moment)
         losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
         losses["loss"] = sum(self.weights[name] * losses[name] for name in terms)
         return losses
 
 
-def assemble(recipe: Recipe, labels: LabelSet, encoder: Encoder | None = None) -> Learner:
-    """Builds the parts of a resolved recipe. Sizes flow from part to part; none is computed by hand."""
+def assemble(
+    recipe: Recipe,
+    labels: LabelSet,
+    encoder: Encoder | None = None,
+    studied: Mapping[str, Any] | None = None,
+    *,
+    predicting: bool = False,
+) -> Learner:
+    """Builds the parts of a resolved recipe. Sizes flow from part to part; none is computed by hand.
+
+    `studied` is what objectives found in the training data; with `predicting`, only those that read entities are built.
+    """
     assert isinstance(recipe.max_width, int), "max_width is resolved before assembling"
     assert recipe.overlap != "auto", "overlap is resolved before assembling"
     encoder = encoder if encoder is not None else expect(recipe.encoder(), Encoder)
@@ -171,13 +159,21 @@ def assemble(recipe: Recipe, labels: LabelSet, encoder: Encoder | None = None) -
             raise ValueError(needs_grid(recipe.name, type(spans), type(candidates)))
         scorer, span_size, feature_size = Scorer(candidates, spans, head), spans.size, head.size
     sizes = Sizes(labels, recipe.max_width, recipe.overlap, encoder.size, span_size, feature_size)
-    objectives = {name: expect(term.objective(sizes), Objective) for name, term in recipe.terms.items()}
+    terms = {name: term for name, term in recipe.terms.items() if not predicting or reads(term)}
+    known = studied or {}
+    objectives = {
+        name: expect(term.objective(sizes._replace(studied=known.get(name))), Objective) for name, term in terms.items()
+    }
+    if any(part.needs_gold_vectors for part in objectives.values()) and not (scorer and scorer.spans.takes_lists):
+        raise ValueError(
+            f"recipe {recipe.name!r}: an objective needs the vectors of gold spans; use spans that take lists"
+        )
     trained = any(isinstance(objective, Proposing) for objective in objectives.values())
-    if trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
+    if not predicting and trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
         raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
     if not objectives[recipe.read_with].predicts:
         raise ValueError(f"recipe {recipe.name!r}: nothing can be read with {recipe.read_with!r}; use spans or tags")
-    weights = {name: term.weight for name, term in recipe.terms.items()}
+    weights = {name: term.weight for name, term in terms.items()}
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 
 
@@ -186,6 +182,11 @@ def expect(part: Any, family: type[T]) -> T:
     if not isinstance(part, family):
         raise ValueError(f"a {family.__name__} is needed here, not a {type(part).__name__}")
     return part
+
+
+def reads(term: Term) -> bool:
+    """Whether prediction needs a term's objective."""
+    return bool(getattr(made_by(term.objective), "predicts", True))
 
 
 def made_by(part: Part | None) -> Any:

@@ -176,6 +176,9 @@ def _set(old: Any, hint: Any, path: list[str], text: str, key: str) -> Any:
         name = _known(path[0], [p.name for p in settings.values() if p.kind is p.KEYWORD_ONLY], key)
         value = old.keywords.get(name, settings[name].default)
         return partial(old.func, **{**old.keywords, name: _set(value, settings[name].annotation, path[1:], text, key)})
+    if isinstance(old, tuple) and old and is_dataclass(old[0]):  # phases, by their place
+        at = int(_known(path[0], [str(number) for number in range(len(old))], key))
+        return (*old[:at], _set(old[at], type(old[at]), path[1:], text, key), *old[at + 1 :])
     numbers = [kind for kind in kinds(hint) if get_origin(kind) is Mapping and get_args(kind)[1] is float]
     if numbers:  # the keys of such maps are labels or names of parameters, dots and all
         kept = dict(old) if isinstance(old, Mapping) else {}

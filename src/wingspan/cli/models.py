@@ -108,6 +108,9 @@ def train(
     start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
     rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a label of --from under another name.")] = None,
     parts: Parts = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
+    ] = None,
     track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
     json: Json = None,
     device: Device = None,
@@ -138,6 +141,7 @@ def train(
         parts=trusted(parts),
         device=device,
         track=track,
+        lexicon=lexicon,
     )
     figures = train_seeds(job, chosen, Console(stderr=json is not None and str(json) == "-"))
     if json is not None and figures is not None:

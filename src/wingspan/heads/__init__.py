@@ -14,6 +14,7 @@ class Scored(NamedTuple):
     features: Tensor | None  # (B, M, F) what the scores are linear in; None where that is the span vector itself
     scores: Tensor  # (B, M, C) raw
     divergence: Tensor | None = None  # (B, M) what a stochastic head charges
+    samples: Tensor | None = None  # (K, B, M, C) raw scores of K draws of a stochastic head, in training
 
 
 class Head(nn.Module, ABC):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.labels import LabelSet
 from wingspan.model import States
+from wingspan.naming import Synonyms
 from wingspan.text import Sentence
 
 Thresholds = float | Mapping[str, float] | None
@@ -28,6 +29,7 @@ class Sizes(NamedTuple):
     word: int
     span: int
     feature: int
+    studied: Any = None  # what the objective's `study` found in the training data
 
 
 class Decisions(NamedTuple):
@@ -45,8 +47,22 @@ class Objective(nn.Module, ABC):
     """Whether the loss is about span vectors, not only scores."""
     calibrates: ClassVar[bool] = False
     """Whether its scores can be calibrated: it has `decisions`, and `read` takes a temperature."""
+    needs_gold_vectors: ClassVar[bool] = False
+    """Whether the loss is about the vectors of gold spans (`States.gold`)."""
     reads_spans: ClassVar[bool] = True
-    """Whether entities are read off the spans' scores; a tagger needs words only, so spans are left out."""
+    """Whether candidates and their scores are looked at; a tagger needs words only, so spans are left out."""
+
+    @classmethod
+    def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:
+        """What has to be known of the training data before the objective is built, as plain data; None by default.
+
+        `settings` are the recipe's for this objective. What is returned comes back in `Sizes.studied`.
+        """
+        return None
+
+    def lines(self) -> list[str]:
+        """What the run log says about this objective before the first step."""
+        return []
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Any:
         """The CPU face: what the loss needs besides the gold spans, as arrays. None by default."""

@@ -25,7 +25,7 @@ class Classification(Objective):
     """Cross entropy over candidates; `reduction` averages over cells, or sums per sentence and averages sentences.
 
     `smoothing` shares so much of a gold span's label out among the spans whose borders are up to `smoothing_distance`
-    units away from its own, both borders taken together.
+    units away from its own, both borders taken together. `most_labels` is how many a span may have (sigmoid).
     """
 
     predicts = True
@@ -42,13 +42,17 @@ class Classification(Objective):
         reduction: Reduction = "cells",
         smoothing: float = 0.0,
         smoothing_distance: int = 1,
+        most_labels: int | None = None,
     ) -> None:
         super().__init__()
         if not 0 <= smoothing < 1:
             raise ValueError(f"smoothing is {smoothing}; it is a share of each gold label, from 0 to less than 1")
         if smoothing_distance < 1:
             raise ValueError(f"smoothing_distance is {smoothing_distance}; give at least 1")
+        if most_labels is not None and most_labels < 1:
+            raise ValueError(f"most_labels is {most_labels}; give at least 1")
         self.smoothing = smoothing
+        self.most_labels = most_labels
         self.register_buffer("_steps", neighbors(smoothing_distance), persistent=False)
         self.link = link
         self.reduction = reduction
@@ -65,14 +69,21 @@ class Classification(Objective):
             hits = smoothed(states.candidates, gold, states.inputs, self.smoothing, self._steps)
         else:
             hits = same_spans(states.candidates, gold)  # (B, M, E)
-        if self.link == "sigmoid":
-            cost = self._sigmoid(states, hits, gold)
-        else:
-            cost = self._soft(states, hits, gold) if self.smoothing else self._softmax(states, hits, gold)
+        if states.samples is None:
+            cost = self._cost(states, hits, gold)
+        else:  # a stochastic head: the mean over its draws
+            draws = [self._cost(states._replace(scores=scores), hits, gold) for scores in states.samples]
+            cost = torch.stack(draws).mean(0)
         cost = cost.float().masked_fill(~mask, 0.0)
         if self.reduction == "sentences":
             return cost.sum() / len(cost)
         return cost.sum() / mask.sum().clamp(min=1)
+
+    def _cost(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
+        """What each candidate's scores cost.  (B, M)"""
+        if self.link == "sigmoid":
+            return self._sigmoid(states, hits, gold)
+        return self._soft(states, hits, gold) if self.smoothing else self._softmax(states, hits, gold)
 
     def _softmax(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
         """One class per cell; where gold has two labels for one span the first counts (coverage says how often)."""
@@ -140,8 +151,9 @@ class Classification(Objective):
         bar = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
         bar[self._nothing] = torch.inf
         enough = chance >= bar
-        if self.link == "softmax":  # one label per span: the likeliest of those that reach their bar
-            best = chance.masked_fill(~enough, -1.0).argmax(-1, keepdim=True)
+        most = 1 if self.link == "softmax" else self.most_labels
+        if most is not None:  # the likeliest of those that reach their bar
+            best = chance.masked_fill(~enough, -1.0).topk(min(most, chance.shape[-1]), -1).indices
             enough &= torch.zeros_like(enough).scatter(-1, best, True)
         rows, cells, label = torch.nonzero(keep.unsqueeze(-1) & enough, as_tuple=True)
         return self._found(states, rows, cells, label, chance[rows, cells, label], temperature)

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
 from accelerate import Accelerator
 from rich.console import Console
 
-import wingspan
 from wingspan.checkpoint import write_json
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.seeds import over_seeds
+from wingspan.naming import Synonyms
 from wingspan.recipe import Recipe
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.record import override, settings_of, to_record
 from wingspan.runs.calibrate import calibrate_on
 from wingspan.runs.encoders import with_encoder
+from wingspan.runs.facts import announce, versions
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.runs.reading import Corpora, Corpus, gather
+from wingspan.runs.synonyms import fingerprint, lexicon_of
 from wingspan.runs.tables import print_scores, print_seeds
 from wingspan.training.adopting import renamed
 from wingspan.training.best import Best
-from wingspan.training.fitting import Fitted, fit
+from wingspan.training.fitting import fit
 from wingspan.training.hardware import accelerator_for
 from wingspan.training.journal import Journal
 from wingspan.training.loop import Data, Progress, Run
 from wingspan.training.loop import train as train_loop
+from wingspan.training.phases import keep_studied
 from wingspan.training.state import claim
 
 
@@ -58,6 +58,8 @@ class Job:
     track: str | None = None
     watch: Callable[[Progress], None] | None = None
     """Sees every progress; what it raises ends the training."""
+    lexicon: str | Path | Synonyms | None = None
+    """Synonyms, for objectives that learn from them."""
 
 
 def train(
@@ -126,7 +128,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     start = None
     if job.start is not None:
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
-    fitted = fit(job.recipe, job.corpora.train, job.corpora.dev, seed=job.seed, start=start)
+    lexicon = lexicon_of(job.lexicon, job.corpora.train)
+    fitted = fit(job.recipe, job.corpora.train, job.corpora.dev, seed=job.seed, start=start, lexicon=lexicon)
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
     facts: dict[str, Any] = {
@@ -139,7 +142,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     data = Data(fitted.sentences, job.corpora.dev)
     learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
     if states is not None:
-        claim(states, order_of(learning, facts), job.resume)
+        claim(states, {**order_of(learning, facts), "lexicon": fingerprint(fitted.studied)}, job.resume)
+        keep_studied(states, fitted.studied)
     best = Best(learning, job.folder, facts, accelerator.device)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(job.folder / "journal.jsonl")) if job.folder is not None else None
@@ -190,20 +194,6 @@ def follow(
             accelerator.end_training()
 
 
-def announce(fitted: Fitted, console: Console) -> None:
-    """What is about to be trained, and what can never be found, before the first step."""
-    recipe, types = fitted.recipe, sum(len(labels) for labels in fitted.labels.types.values())
-    console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False, soft_wrap=True)
-    for line in fitted.coverage.lines():
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(
-        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, "
-        f"{recipe.overlap} decoding, entities read from {recipe.read_with}.",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
 def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
     """Calibrates the best model on dev, scores it on test, or on dev where there is none, and saves it with both."""
     if job.corpora.dev:
@@ -242,13 +232,3 @@ def log(progress: Progress, journal: Journal | None, tracker: Accelerator | None
         )
     if tracker is not None:
         tracker.log({**progress.losses, **({"dev_f1": f1} if f1 is not None else {})}, step=place.total)
-
-
-def versions() -> dict[str, str]:
-    """What the model was trained with."""
-    return {
-        "wingspan": wingspan.__version__,
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "python": platform.python_version(),
-    }

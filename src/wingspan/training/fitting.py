@@ -7,7 +7,8 @@ stored resolved in the model's recipe.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -17,7 +18,9 @@ from wingspan.corpora.segment import segment
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
 from wingspan.labels import LabelSet
-from wingspan.recipe import Learner, Recipe, assemble, expect
+from wingspan.naming import Synonyms
+from wingspan.objectives import Objective
+from wingspan.recipe import Learner, Recipe, assemble, expect, made_by
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, Sentence
 from wingspan.training.adopting import adopt, both
@@ -34,6 +37,8 @@ class Fitted:
     learner: Learner
     sentences: tuple[Sentence, ...]
     coverage: Coverage
+    studied: Mapping[str, Any] = field(default_factory=dict)
+    """What objectives had to know of the data before they were built, by the names of their terms."""
 
 
 def fit(
@@ -43,8 +48,12 @@ def fit(
     *,
     seed: int = 0,
     start: Recognizer | None = None,
+    lexicon: Synonyms | None = None,
 ) -> Fitted:
-    """Resolves what the recipe leaves to the data, and builds the parts. `start` is a model to go on from."""
+    """Resolves what the recipe leaves to the data, and builds the parts.
+
+    `start` is a model to go on from; `lexicon` has the synonyms for objectives that learn from them.
+    """
     labels = LabelSet.of(documents)
     if not any(labels.types.values()):
         raise ValueError(f"no entity in {len(documents)} training documents; there is nothing to learn")
@@ -59,10 +68,22 @@ def fit(
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
     recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
     sentences = tuple(segment_all(documents, recipe.segments, encoder.tokenize.measure))
-    learner = assemble(recipe, labels, encoder)
+    studied = study(recipe, sentences, lexicon)
+    learner = assemble(recipe, labels, encoder, studied)
     if start is not None:
         adopt(learner, labels, start)
-    return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents))
+    return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents), studied)
+
+
+def study(recipe: Recipe, sentences: Sequence[Sentence], lexicon: Synonyms | None) -> dict[str, Any]:
+    """What the objectives have to know of the data, by the names of their terms; only where there is something."""
+    found = {}
+    for name, term in recipe.terms.items():
+        cls: type[Objective] = made_by(term.objective)
+        known = cls.study(sentences, lexicon, getattr(term.objective, "keywords", {}))
+        if known is not None:
+            found[name] = known
+    return found
 
 
 def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document], start: Recipe | None = None) -> Recipe:

@@ -18,8 +18,10 @@ from wingspan.model import tensors
 from wingspan.recipe import Learner, Phase, Recipe
 from wingspan.recognizer import Recognizer
 from wingspan.sampling import batches
+from wingspan.schedules import Moment
 from wingspan.text import Document, Sentence
-from wingspan.training.optimizer import build_optimizer, rate_factor, set_rates
+from wingspan.training.optimizer import build_optimizer, leave_uncorrected, rate_factor, set_rates
+from wingspan.training.phases import keep_phase
 from wingspan.training.state import Place, latest_state, load_place, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
@@ -70,9 +72,12 @@ def train(run: Run, accelerator: Accelerator) -> Iterator[Progress]:
         if state is not None:
             load_state(state, run.learner, optimizer if number == place.phase else None, accelerator.scaler)
             state = None
-        for progress in train_phase(run, accelerator, learner, optimizer, phase, plans[number], place, steps):
+        before = sum(map(len, plans[:number]))
+        for progress in train_phase(run, accelerator, learner, optimizer, phase, plans[number], place, steps, before):
             place = progress.place
             yield progress
+        if run.states:
+            keep_phase(run.states, number, run.learner)
         place = replace(place, phase=number + 1, epoch=0, step=0, stale=0)
 
 
@@ -101,8 +106,9 @@ def train_phase(
     epochs: list[list[list[int]]],
     place: Place,
     steps: int,
+    before: int,
 ) -> Iterator[Progress]:
-    """One phase, from the given place on."""
+    """One phase, from the given place on; `before` are the epochs of the phases before it."""
     settings = run.recipe.train
     terms = phase.terms or tuple(run.recipe.terms)
     collate = collator(run.recipe, run.labels, run.learner)
@@ -119,17 +125,21 @@ def train_phase(
             inputs, gold, targets = (
                 tensors(part, accelerator.device) for part in (batch.inputs, batch.gold, dict(batch.targets))
             )
+            moment = Moment(place.phase, before + epoch, place.total, steps, step)
             first = step - step % settings.accumulate
             together = min(settings.accumulate, len(epochs[epoch]) - first)  # batches that share this optimizer step
             with accelerator.autocast():
-                found = learner(inputs, gold, targets, terms)
+                found = learner(inputs, gold, targets, terms, moment)
             accelerator.backward(found["loss"] / together)
             losses.add(found)
             if step + 1 - first < together:
                 continue
             if settings.clip:
                 accelerator.clip_grad_norm_(learner.parameters(), settings.clip)
-            set_rates(optimizer, rate_factor(done, total, settings))
+            whole = settings.schedule_over == "run"
+            set_rates(optimizer, rate_factor(*((place.total, steps) if whole else (done, total)), settings))
+            if not settings.correct_bias:
+                leave_uncorrected(optimizer, done)
             optimizer.step()
             optimizer.zero_grad()
             done += 1
@@ -142,7 +152,8 @@ def train_phase(
                 save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
         means = losses.means(place)
         check_weights(run.learner, place)
-        scores = score(run, accelerator) if run.data.dev else None
+        learned = run.recipe.read_with in terms  # else there is nothing new to score
+        scores = score(run, accelerator) if run.data.dev and learned else None
         better = scores is None or place.best is None or scores.micro.f1 > place.best
         best = place.best if scores is None or not better else scores.micro.f1
         place = replace(place, epoch=epoch + 1, step=0, best=best, stale=0 if better else place.stale + 1)

@@ -1,0 +1,130 @@
+"""How well a model writes: regenerated entities, BLEU-2, token accuracy, recall of synonyms.
+
+See: paper 000 section 5.3, Tables 7 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from wingspan.batch import Collate
+from wingspan.model import tensors
+from wingspan.naming import Synonyms, as_words, surface_of
+from wingspan.objectives.generation import Generation
+from wingspan.recognizer import Recognizer
+from wingspan.sampling import batches
+from wingspan.text import Document, Entity
+from wingspan.word_decoder import How
+
+
+class Written(NamedTuple):
+    """A gold entity and what a decoder wrote from its vector."""
+
+    label: str
+    surface: str
+    words: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+def generation_of(model: Recognizer) -> Generation:
+    """The objective that writes; a model that was saved for prediction has none any more."""
+    for objective in model.learner.objectives.values():
+        if isinstance(objective, Generation):
+            return objective
+    raise ValueError(
+        "this model writes nothing: what generates is not saved for prediction; "
+        "use training.phases.load_phase(RUN, PHASE) on the folder of a compress_generate run"
+    )
+
+
+def regenerate(
+    model: Recognizer,
+    documents: Iterable[Document],
+    *,
+    task: str = "words",
+    how: How = "greedy",
+    draw: bool = False,
+    batch_size: int = 64,
+) -> list[Written]:
+    """What is written for each gold entity, in the order of the documents; discontinuous ones are left out."""
+    generation = generation_of(model)
+    found: list[Written] = []
+    for entities, vectors in gold_vectors(model, documents, batch_size):
+        texts = generation.write(vectors, task, how, draw=draw)
+        for (label, surface, words), text in zip(entities, texts, strict=True):
+            found.append(Written(label, surface, words, tuple(text)))
+    return found
+
+
+Named = tuple[str, str, tuple[str, ...]]
+"""Label, surface and words of a gold entity, words as the decoder has them."""
+
+
+@torch.inference_mode()
+def gold_vectors(
+    model: Recognizer, documents: Iterable[Document], batch_size: int = 64
+) -> Iterator[tuple[list[Named], torch.Tensor]]:
+    """The gold entities of some sentences, and their span vectors.  (N, S)"""
+    lower = generation_of(model).names.lower_case
+    sentences = [sentence for document in documents for sentence in model.segment(document, gold=True)]
+    sentences = [sentence for sentence in sentences if sentence.entities]
+    collate = Collate(model.learner.model.encoder.tokenize, model.labels, {})
+    names = model.labels.names()
+    order = batches([len(sentence.words) for sentence in sentences], batch_size, budget=model.recipe.train.budget)
+    for at in sorted(order):
+        chosen = [sentences[i] for i in sorted(at)]
+        batch = collate(chosen)
+        inputs, gold = tensors(batch.inputs, model.device), tensors(batch.gold, model.device)
+        states = model.learner.model(inputs, gold, spans=False, gold_vectors=True)
+        rows, places = batch.gold.mask.nonzero()
+        entities: list[Named] = []
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+            first = int(batch.inputs.words[row, batch.gold.start[row, place]])
+            last = int(batch.inputs.words[row, batch.gold.end[row, place] - 1])
+            label = names[batch.gold.label[row, place]] or ""
+            words = chosen[row].words[first : last + 1]
+            surface = surface_of(chosen[row], Entity.at(label, first, last + 1))
+            entities.append((label, surface, tuple(word.lower() for word in words) if lower else words))
+        yield entities, states.gold[torch.from_numpy(rows), torch.from_numpy(places)]
+
+
+def bleu2(pairs: Sequence[Written]) -> float:
+    """BLEU-2 of what was written against the entities' own words, from 0 to 1, without smoothing (Table 7)."""
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError:
+        raise ValueError("BLEU needs sacrebleu: pip install 'wingspan[bleu]'") from None
+    if not pairs:
+        raise ValueError("no entity was written, so there is no BLEU; give documents with gold entities")
+    metric: Any = BLEU(max_ngram_order=2, tokenize="none", smooth_method="none", force=True)
+    score = metric.corpus_score([" ".join(p.written) for p in pairs], [[" ".join(p.words) for p in pairs]])
+    return float(score.score) / 100
+
+
+def token_accuracy(pairs: Sequence[Written]) -> float:
+    """The share of places where the right word was written; missing and superfluous words are wrong."""
+    right = sum(a == b for pair in pairs for a, b in zip(pair.words, pair.written, strict=False))
+    return right / max(1, sum(max(len(pair.words), len(pair.written)) for pair in pairs))
+
+
+def synonym_recall(pairs: Sequence[Written], lexicon: Synonyms) -> float:
+    """The share of the words of all synonyms that was written for their entity; each word of an entity once."""
+    hits = wanted = 0
+    for pair in pairs:
+        names = lexicon.synonyms(pair.surface, pair.label)
+        words = {word for name in names for word in as_words(name, lower_case=True)}
+        wanted += len(words)
+        hits += len(words & {word.lower() for word in pair.written})
+    return hits / max(1, wanted)
+
+
+def examples(columns: dict[str, Sequence[Written]], number: int = 10) -> list[dict[str, str]]:
+    """Rows as in Table 8: an original, once, and what each model wrote; where models differ first."""
+    kept: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in zip(*columns.values(), strict=True):
+        written = {name: " ".join(pair.written) for name, pair in zip(columns, row, strict=True)}
+        kept.setdefault(row[0].words, {"original": " ".join(row[0].words), **written})
+    return sorted(kept.values(), key=lambda row: len({row[name] for name in columns}) == 1)[:number]

@@ -1,0 +1,95 @@
+"""A variational information bottleneck: the span vector is compressed to a Gaussian before it is classified.
+
+See: paper 000 eq. 6; Mahabadi, Belinkov and Henderson 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wingspan.heads import Head, Scored
+
+SMALLEST = 1e-8  # below this a spread's logarithm is not taken
+
+
+class BottleneckHead(Head):
+    """Hidden layers, then a Gaussian; scores are linear in `samples` draws from it, in prediction in its mean.
+
+    The divergence is that from a prior, learned or standard normal. Sizes left None: the Gaussian has half of the span
+    vector's size, the hidden layers lie evenly between (7/8 and 3/4 of it).
+    """
+
+    def __init__(
+        self,
+        span_size: int,
+        num_classes: int,
+        *,
+        hidden: Sequence[int] | None = None,
+        size: int | None = None,
+        samples: int = 5,
+        prior: Literal["learned", "standard"] = "learned",
+    ) -> None:
+        super().__init__()
+        if samples < 1:
+            raise ValueError(f"head.samples is {samples}; give at least 1")
+        self.size = span_size // 2 if size is None else size
+        second = (span_size + self.size) // 2
+        sizes = [span_size, *((second + span_size) // 2, second)] if hidden is None else [span_size, *hidden]
+        if len(sizes) < 2:
+            raise ValueError("head.hidden is empty; give the sizes of one hidden layer or more")
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.mean = nn.Linear(sizes[-1], self.size)
+        self.spread = nn.Linear(sizes[-1], self.size)
+        self.classify = nn.Linear(self.size, num_classes)
+        self.samples = samples
+        self.prior = prior
+        if prior == "learned":
+            self.prior_mean = nn.Parameter(torch.randn(self.size))
+            self.prior_spread = nn.Parameter(torch.randn(self.size))  # before softplus
+
+    @property
+    def entry(self) -> nn.Linear:
+        """The first hidden layer, which takes span vectors."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        return first
+
+    def forward(self, spans: Tensor) -> Scored:
+        """All layers.  (B, M, S)"""
+        return self.finish(self.entry(spans))
+
+    def finish(self, entered: Tensor) -> Scored:
+        """What is behind the first layer; spread and divergence are left out where nothing is learned from them."""
+        hidden = torch.relu(entered)
+        for layer in self.layers[1:]:
+            hidden = torch.relu(layer(hidden))
+        mean = self.mean(hidden)  # (B, M, F)
+        if not (self.training or torch.is_grad_enabled()):
+            return Scored(mean, self.classify(mean))
+        raw = self.spread(hidden)
+        with torch.autocast(mean.device.type, enabled=False):
+            spread = F.softplus(raw.float())
+            divergence = gaussian_divergence(mean.float(), spread, *self.prior_of(mean.device))
+        if not self.training:
+            return Scored(mean, self.classify(mean), divergence)
+        draws = mean + spread * torch.randn(self.samples, *mean.shape, device=mean.device)  # (K, B, M, F)
+        return Scored(mean, self.classify(mean), divergence, self.classify(draws))
+
+    def prior_of(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Mean and spread of the prior.  (F,), (F,)"""
+        if self.prior == "standard":
+            return torch.zeros(self.size, device=device), torch.ones(self.size, device=device)
+        return self.prior_mean.float(), F.softplus(self.prior_spread.float())
+
+
+def gaussian_divergence(mean: Tensor, spread: Tensor, prior_mean: Tensor, prior_spread: Tensor) -> Tensor:
+    """Kullback-Leibler divergence of diagonal Gaussians in nats, summed over dimensions.  (..., F) -> (...)"""
+    variance = prior_spread.clamp(min=SMALLEST).square()
+    distance = (spread.square() + (prior_mean - mean).square()) / variance - 1.0
+    logs = prior_spread.clamp(min=SMALLEST).log() - spread.clamp(min=SMALLEST).log()
+    return 0.5 * (distance + 2.0 * logs).sum(-1)

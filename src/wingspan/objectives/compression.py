@@ -1,0 +1,51 @@
+"""What the bottleneck charges: the divergence of each span's Gaussian from the prior.  See: paper 000 eq. 6."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from torch import Tensor
+
+from wingspan.batch import Gold
+from wingspan.model import States
+from wingspan.objectives import Objective, Sizes
+from wingspan.schedules import Moment, warmup
+
+
+class Compression(Objective):
+    """The mean divergence over candidates times beta: `constant`, min(1, beta * epoch), or risen to it in a `warmup`.
+
+    Epochs are counted from 1 and over all phases. `within_words` also charges spans of pieces that no entity can be.
+    """
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        *,
+        beta: float = 1e-5,
+        schedule: Literal["constant", "linear", "warmup"] = "linear",
+        within_words: bool = False,
+    ) -> None:
+        super().__init__()
+        if not 0 <= beta <= 1:
+            raise ValueError(f"beta is {beta}; it is a weight from 0 to 1")
+        self.beta = beta
+        self.schedule = schedule
+        self.within_words = within_words
+
+    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
+        """The weighted divergence."""
+        if states.divergence is None:
+            raise ValueError("Compression needs a head that compresses; use heads.bottleneck.BottleneckHead")
+        assert states.candidates is not None
+        mask = states.candidates.mask
+        if self.within_words:
+            mask = states.candidates.end <= states.inputs.unit_mask.sum(-1, keepdim=True)
+        charged = states.divergence.float().masked_fill(~mask, 0.0).sum() / mask.sum().clamp(min=1)
+        return self.weight(states.moment or Moment()) * charged
+
+    def weight(self, moment: Moment) -> float:
+        """Beta at a moment of the training."""
+        if self.schedule == "linear":
+            return min(1.0, self.beta * (moment.epoch + 1))
+        return self.beta * (warmup(moment) if self.schedule == "warmup" else 1.0)

@@ -1,0 +1,225 @@
+"""Two variational autoencoders over gold spans: one writes the span's own words, one its synonyms.
+
+Only training needs them: they shape the span vectors. See: paper 000 section 3.1.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from wingspan.batch import Gold, Inputs, gold_spans
+from wingspan.model import States
+from wingspan.naming import NameTargets, Sequences, Synonyms, sequences, study_names, surface_of
+from wingspan.objectives import Objective, Sizes
+from wingspan.schedules import SCHEDULES, Moment
+from wingspan.text import Entity, Sentence
+from wingspan.vocabulary import PAD, SPECIALS, START, UNKNOWN, Vocabulary
+from wingspan.word_decoder import How, WordDecoder, WordTable, write
+from wingspan.word_vectors import read_vectors
+
+TASKS = ("words", "synonyms")
+
+
+class Names(NamedTuple):
+    """What is to be written for a batch."""
+
+    words: Sequences | None
+    synonyms: Sequences | None
+
+
+class Generation(Objective):
+    """Reconstruction and divergence of both tasks, each the mean over spans, or over pairs of span and synonym.
+
+    `sharing` is about the latents of the two tasks: one mean and two spreads, one of `all`, or `none` in common. The
+    divergence's weight follows `schedule`; up to `free_nats` a latent costs nothing (free bits), lest it stays empty.
+    `word_dropout` hides words that the decoder reads. `reads="source"` gives the synonyms' decoder the span's words.
+    """
+
+    needs_gold_vectors = True
+    reads_spans = False
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        *,
+        tasks: Sequence[str] = TASKS,
+        sharing: Literal["mean", "all", "none"] = "mean",
+        latent_size: int = 512,
+        embedding_size: int = 200,
+        hidden: int = 256,
+        word_dropout: float = 0.3,
+        schedule: Literal["constant", "linear", "logistic", "cyclic", "logistic-each-epoch"] = "logistic",
+        free_nats: float = 0.0,
+        reads: Literal["own", "source"] = "own",
+        most_synonyms: int = 10,
+        longest: int = 14,
+        lower_case: bool = True,
+        synonym_words: bool = True,
+        rare_first: bool = False,
+        adaptive_above: int = 5_000,
+        singleton_dropout: float = 0.0,
+        vectors: str | None = None,
+    ) -> None:
+        super().__init__()
+        check_tasks(tasks)
+        studied = sizes.studied
+        if studied is None:
+            raise ValueError("Generation has to study the training data before it is built; see training.fitting.fit")
+        self.tasks = tuple(tasks)
+        self.schedule = schedule
+        self.free_nats = free_nats
+        self.word_dropout = word_dropout
+        self.singleton_dropout = singleton_dropout
+        self.reads = reads
+        self.longest = longest
+        self.labels = sizes.labels
+        self.vocabulary = Vocabulary(studied["words"])
+        self.names = NameTargets(self.vocabulary, studied["synonyms"], lower_case, longest)
+        self.studied = studied
+        known = len(studied["words"])
+        rare = slice(0, studied["singletons"]) if rare_first else slice(known - studied["singletons"], known)
+        self._singletons = slice(rare.start + len(SPECIALS), rare.stop + len(SPECIALS))
+        self.mean_of = {task: task if sharing == "none" else "shared" for task in tasks}
+        self.spread_of = {task: "shared" if sharing == "all" else task for task in tasks}
+        self.means = nn.ModuleDict({name: nn.Linear(sizes.span, latent_size) for name in set_of(self.mean_of)})
+        self.spreads = nn.ModuleDict({name: nn.Linear(sizes.span, latent_size) for name in set_of(self.spread_of)})
+        self.table = WordTable(len(self.vocabulary), embedding_size, hidden, adaptive_above)
+        self.decoders = nn.ModuleDict({task: WordDecoder(latent_size, embedding_size, hidden) for task in tasks})
+        if vectors is not None:
+            self._start_from(vectors, embedding_size)
+
+    @classmethod
+    def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:
+        """Vocabulary and synonyms; a lexicon that knows no training entity is a mistake worth a sentence."""
+        defaults = {name: part.default for name, part in inspect.signature(cls).parameters.items()}
+        chosen = {**defaults, **settings}
+        check_tasks(chosen["tasks"])
+        wanted = "synonyms" in chosen["tasks"]
+        if wanted and lexicon is None:
+            raise ValueError(
+                "synonyms are to be generated, but there is no lexicon; give --lexicon FILE, --lexicon corpus, "
+                "or use compress_generate/supvib-spanreco"
+            )
+        found = study_names(
+            sentences,
+            lexicon if wanted else None,
+            lower_case=chosen["lower_case"],
+            most=chosen["most_synonyms"],
+            longest=chosen["longest"],
+            rare_first=chosen["rare_first"],
+            synonym_words=chosen["synonym_words"],
+        )
+        if wanted and not found["with_synonyms"]:
+            raise ValueError(
+                f"the lexicon has synonyms for none of the {found['entities']:,} entities of the training documents; "
+                "give one of the same field, or --lexicon corpus"
+            )
+        return found
+
+    def lines(self) -> list[str]:
+        """How many entities have synonyms, and how many words can be written."""
+        said = f"Vocabulary of {len(self.vocabulary) - len(SPECIALS):,} words"
+        if "synonyms" not in self.tasks:
+            return [f"{said}."]
+        entities, covered = self.studied["entities"], self.studied["with_synonyms"]
+        share = 100 * covered / max(1, entities)
+        return [f"{said}; synonyms for {covered:,} of {entities:,} training entities ({share:.1f}%)."]
+
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Names:
+        """The words of each gold span, and those of its synonyms."""
+        gold, labels = gold_spans(sentences, inputs, self.labels), self.labels.names()
+        own: list[tuple[int, list[int]]] = []
+        pairs: list[tuple[int, list[int], list[int]]] = []
+        for at, (row, place) in enumerate((r, e) for r in range(len(sentences)) for e in range(gold.mask.shape[1])):
+            if not gold.mask[row, place]:
+                continue
+            first = int(inputs.words[row, gold.start[row, place]])
+            last = int(inputs.words[row, gold.end[row, place] - 1])
+            words = self.names.own(sentences[row].words[first : last + 1])
+            own.append((at, words))
+            label = labels[gold.label[row, place]] or ""
+            surface = surface_of(sentences[row], Entity.at(label, first, last + 1))
+            pairs.extend((at, words, name) for name in self.names.synonyms.get(label, {}).get(surface, []))
+        read = [words if self.reads == "source" else name for _, words, name in pairs]
+        texts, others = [words for _, words in own], [name for _, _, name in pairs]
+        return Names(
+            sequences([at for at, _ in own], texts, texts) if "words" in self.tasks else None,
+            sequences([at for at, _, _ in pairs], read, others) if "synonyms" in self.tasks else None,
+        )
+
+    def forward(self, states: States, gold: Gold, targets: Names) -> Tensor:
+        """The loss of both tasks, in float32."""
+        assert states.gold is not None
+        weight = SCHEDULES[self.schedule](states.moment or Moment())
+        with torch.autocast(states.gold.device.type, enabled=False):
+            vectors = states.gold.float().flatten(0, 1)  # (B * E, S)
+            costs = [self.cost(task, vectors, getattr(targets, task), weight) for task in self.tasks]
+        return torch.stack(costs).sum()
+
+    def cost(self, task: str, vectors: Tensor, wanted: Sequences, weight: float) -> Tensor:
+        """One task: what the words cost, and the divergence times its weight."""
+        mean, log_variance = self.latent(vectors[wanted.rows], task)  # (N, Z)
+        latents = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+        read, write = self._with_unknown(wanted.read), self._with_unknown(wanted.write)
+        hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
+        read = torch.where(hidden & (read != PAD) & (read != START), UNKNOWN, read)
+        states = self.decoders[task](latents, self.table.embed(read))
+        share = wanted.weight / wanted.weight.sum().clamp(min=1.0)  # (N,)
+        words = (self.table.costs(states, write).sum(-1) * share).sum()
+        divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance)  # from the standard normal
+        charged = (divergence.sum(-1) * share).sum().clamp(min=self.free_nats)
+        cost: Tensor = words + weight * charged
+        return cost
+
+    def latent(self, vectors: Tensor, task: str = "words") -> tuple[Tensor, Tensor]:
+        """Mean and log variance of a task's latents.  (N, S) -> (N, Z), (N, Z)"""
+        return self.means[self.mean_of[task]](vectors), self.spreads[self.spread_of[task]](vectors)
+
+    @torch.no_grad()
+    def write(
+        self, vectors: Tensor, task: str = "words", how: How = "greedy", *, draw: bool = False, beams: int = 5
+    ) -> list[list[str]]:
+        """The words that a decoder writes from span vectors: from the latents' means, or from a `draw` of them."""
+        latents, log_variance = self.latent(vectors.float(), task)
+        if draw:
+            latents = latents + (0.5 * log_variance).exp() * torch.randn_like(latents)
+        decoder = self.decoders[task]
+        assert isinstance(decoder, WordDecoder)
+        return [
+            self.vocabulary.text(row)
+            for row in write(decoder, self.table, latents, how, self.longest + 1, beams).tolist()
+        ]
+
+    def _with_unknown(self, words: Tensor) -> Tensor:
+        """Some of the words that training has once only become unknown, the same ones in all places of a batch."""
+        if not self.singleton_dropout:
+            return words
+        hidden = torch.zeros(len(self.vocabulary), dtype=torch.bool, device=words.device)
+        rare = hidden[self._singletons]
+        rare |= torch.rand(rare.shape, device=words.device) < self.singleton_dropout
+        return torch.where(hidden[words], UNKNOWN, words)
+
+    def _start_from(self, path: str, size: int) -> None:
+        """Word vectors for the words that the file has."""
+        found = read_vectors(path, self.vocabulary.words, size)
+        with torch.no_grad():
+            for at, word in enumerate(self.vocabulary.words):
+                if word in found:
+                    self.table.embed.weight[at] = torch.from_numpy(found[word])
+
+
+def check_tasks(tasks: Sequence[str]) -> None:
+    """Tasks that do not exist are said before anything is read."""
+    unknown = [task for task in tasks if task not in TASKS]
+    if unknown or not tasks:
+        raise ValueError(f"Generation has no task {unknown[0] if unknown else ''!r}; use {' and '.join(TASKS)}")
+
+
+def set_of(names: Mapping[str, str]) -> list[str]:
+    """Each name once, in order."""
+    return list(dict.fromkeys(names.values()))

@@ -1,0 +1,150 @@
+"""Nguyen, Miwa and Ananiadou 2023: spans are compressed to be classified, and made to hold their names (paper 000).
+
+A supervised variational information bottleneck (SupVIB) classifies spans; two variational autoencoders write each gold
+span's own words (SpanReco) and its synonyms (SynGen), first alone, then together with the classifier.
+
+The default is the system as the paper means it, on a small encoder. `paper` is what was run, with what its code really
+does: see `docs/compress_generate.md` for the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.heads.bottleneck import BottleneckHead
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.objectives.classification import Classification
+from wingspan.objectives.compression import Compression
+from wingspan.objectives.generation import Generation
+from wingspan.ranges import Between, OneOf, Range
+from wingspan.recipe import Part, Phase, Recipe, Term, TrainSettings
+from wingspan.spans.pooled import PooledSpans
+
+CITATION = "Nguyen, Miwa and Ananiadou 2023, Span-based NER by Generating and Compressing Information, EACL"
+
+FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
+TRAIN = TrainSettings(epochs=12, batch_size=32, learning_rate=1e-4, factors=FRESH)
+ALONE = Phase(3, ("generate",))
+"""The autoencoders alone; the bottleneck joins them afterwards."""
+
+
+def baseline(name: str = "baseline") -> Recipe:
+    """Baseline: first, mean and last of the units, a yes or no for each type."""
+    return Recipe(
+        name=f"compress_generate/{name}",
+        paper=CITATION,
+        encoder=partial(PretrainedEncoder, name="minilm", pooling="max"),
+        spans=partial(PooledSpans, views=("first", "mean", "last"), dropout=0.1),
+        head=partial(FeedForwardHead),
+        terms={"spans": Term(partial(Classification, link="sigmoid"))},
+        train=TRAIN,
+    )
+
+
+def compressed(name: str = "supvib", beta: float = 1e-5) -> Recipe:
+    """SupVIB: the bottleneck, with what it charges; with beta 0 nothing is charged."""
+    start = baseline(name)
+    terms = {**start.terms, "compress": Term(partial(Compression, beta=beta))} if beta else start.terms
+    return replace(start, head=partial(BottleneckHead), terms=terms)
+
+
+def generated(
+    name: str = "", tasks: tuple[str, ...] = ("words", "synonyms"), sharing: Literal["mean", "all", "none"] = "mean"
+) -> Recipe:
+    """SupVIB with autoencoders of these tasks: by default both, with one mean and two spreads (All)."""
+    start = compressed()
+    # names are some ten nats; a latent that is charged for them in full stays empty, and shapes no span vector
+    generation = Term(partial(Generation, tasks=tasks, sharing=sharing, free_nats=10.0), 1e-4)
+    return replace(
+        start,
+        name=f"compress_generate/{name}" if name else "compress_generate",
+        terms={**start.terms, "generate": generation},
+        phases=(ALONE, Phase()),
+    )
+
+
+def only_generated() -> Recipe:
+    """The autoencoders alone, for pictures of their latents; the classifier stays as it was drawn."""
+    return replace(generated("vaes-only"), phases=(Phase(terms=("generate",)),))
+
+
+SCIBERT = "allenai/scibert_scivocab_cased"
+# learning rates of NER and VAEs, beta, gamma, latent size as released for NCBI; batch size, epochs, those of VAEs alone
+PAPER: dict[str, tuple[int, int, int]] = {"": (16, 20, 10), "ncbi": (8, 10, 3)}
+NER_RATE, VAE_RATE, BETA, GAMMA, LATENT = 2.897e-5, 3.265e-4, 2.810e-6, 1.825e-6, 1024
+
+
+def paper(corpus: str = "") -> Recipe:
+    """As run: Table 9 with the one set of tuned values that was released; `ncbi` is the released file itself."""
+    batch, epochs, alone = PAPER[corpus]
+    generation: Part = partial(
+        Generation,
+        latent_size=LATENT,
+        schedule="logistic-each-epoch",
+        reads="source",
+        lower_case=False,
+        synonym_words=False,
+        rare_first=True,
+        adaptive_above=0,
+        singleton_dropout=0.01,
+    )
+    faster = VAE_RATE / NER_RATE
+    # the bottleneck learns like the autoencoders, but for its classifier
+    factors = {"objectives": faster, "model.scorer.head": faster, "model.scorer.head.classify": 1.0}
+    decays = {"objectives": 0.0, "model.scorer.head": 0.0, "model.scorer.head.classify": 1.0}
+    start = generated()
+    return replace(
+        start,
+        name=f"compress_generate/paper{' (released NCBI settings)' if corpus else ''}",
+        encoder=partial(PretrainedEncoder, name=SCIBERT, unit="piece", shapes=False),
+        terms={
+            "spans": Term(partial(Classification, link="sigmoid", most_labels=1)),
+            "compress": Term(partial(Compression, beta=BETA, within_words=True)),
+            "generate": Term(generation, GAMMA),
+        },
+        max_width=14,
+        overlap="any",
+        phases=(Phase(alone, ("generate",)), Phase()),
+        train=TrainSettings(
+            epochs=epochs - alone,
+            batch_size=batch,
+            learning_rate=NER_RATE,
+            factors=factors,
+            decays=decays,
+            schedule_over="run",
+            warmup=0.1,
+            weight_decay=0.01,
+            adam_eps=1e-6,
+            correct_bias=False,
+            clip=1.0,
+            budget=512 * batch,
+        ),
+    )
+
+
+variants: dict[str, Callable[[], Recipe]] = {
+    "": generated,
+    "baseline": baseline,
+    "supvib-beta-0": partial(compressed, "supvib-beta-0", beta=0.0),
+    "supvib": compressed,
+    "supvib-spanreco": partial(generated, "supvib-spanreco", tasks=("words",)),
+    "all": partial(generated, "all"),
+    "all-shared-spread": partial(generated, "all-shared-spread", sharing="all"),
+    "all-no-sharing": partial(generated, "all-no-sharing", sharing="none"),
+    "vaes-only": only_generated,
+    "paper": paper,
+    "paper-ncbi": partial(paper, "ncbi"),
+}
+
+ranges: dict[str, Range] = {  # Table 9; NER's rate, and what the VAEs and the bottleneck have more of it
+    "terms.compress.objective.beta": Between(1e-6, 1e-4, log=True),
+    "terms.generate.weight": Between(1e-6, 1e-4, log=True),
+    "terms.generate.objective.latent_size": OneOf((512, 768, 1024)),
+    "train.learning_rate": Between(1e-5, 3e-4, log=True),
+    "train.factors.objectives": Between(1.0, 30.0, log=True),
+    "train.factors.model.scorer": Between(1.0, 30.0, log=True),
+}

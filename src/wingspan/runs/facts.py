@@ -1,0 +1,38 @@
+"""What is known of a training before it starts: what the run log says, what the model card keeps."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+import transformers
+from rich.console import Console
+
+import wingspan
+from wingspan.training.fitting import Fitted
+
+
+def announce(fitted: Fitted, console: Console) -> None:
+    """What is about to be trained, and what can never be found, before the first step."""
+    recipe, types = fitted.recipe, sum(len(labels) for labels in fitted.labels.types.values())
+    console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False, soft_wrap=True)
+    objectives: list[Any] = list(fitted.learner.objectives.values())
+    for line in [*fitted.coverage.lines(), *(line for part in objectives for line in part.lines())]:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, "
+        f"{recipe.overlap} decoding, entities read from {recipe.read_with}.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def versions() -> dict[str, str]:
+    """What the model was trained with."""
+    return {
+        "wingspan": wingspan.__version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "python": platform.python_version(),
+    }

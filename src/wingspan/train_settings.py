@@ -1,0 +1,51 @@
+"""How weights are learned: the settings that every recipe has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How weights are learned. `factors` and `decays` multiply the learning rate and the weight decay of parameters by
+    the prefix of their name; the longest one that fits counts.
+    """
+
+    epochs: int = 20
+    batch_size: int = 16
+    learning_rate: float = 5e-5
+    factors: Mapping[str, float] = field(default_factory=dict)
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    schedule_over: Literal["phase", "run"] = "phase"
+    """Whether the learning rate rises and falls once in each phase, or once in the whole run."""
+    warmup: float = 0.1
+    """The share of all steps in which the learning rate rises."""
+    weight_decay: float = 0.01
+    decays: Mapping[str, float] = field(default_factory=dict)
+    decay_bias: bool = False
+    adam_eps: float = 1e-8
+    correct_bias: bool = True
+    """Whether Adam's means are scaled up while they are young; older implementations for BERT did not."""
+    clip: float = 1.0
+    accumulate: int = 1
+    precision: Literal["no", "bf16", "fp16"] = "no"
+    budget: int = 16_384
+    """The most units (sentences times longest) of one batch."""
+    patience: int | None = None
+    """Stop after so many epochs without a better dev F1."""
+    checkpoint_steps: int | None = None
+    """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
+
+    def __post_init__(self) -> None:
+        """Numbers that cannot work are said before anything is read."""
+        for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"train.{name} is {value}; give at least 1")
+        for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"train.{name} is {getattr(self, name)}; give 0 or more")
+        if self.warmup > 1:
+            raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
