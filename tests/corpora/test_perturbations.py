@@ -29,7 +29,10 @@ def documents(draw, alphabet=ALPHABET):
         if spans:
             entities.append(Entity(draw(st.sampled_from("XY")), tuple(spans)))
     words = draw(st.sampled_from([None, split_words(text)]))
-    return Document(draw(st.sampled_from("ab")), text, tuple(dict.fromkeys(entities)), words=words)
+    cut = draw(ends)
+    sentences = draw(st.sampled_from([None, (Span(0, cut), Span(cut, len(text)))]))
+    name = draw(st.sampled_from("ab"))
+    return Document(name, text, tuple(dict.fromkeys(entities)), words=words, sentences=sentences)
 
 
 def by_hand(document, edits):
@@ -88,6 +91,10 @@ def check_annotations(before, after):
     assert sorted(len(e.spans) for e in after.entities) == sorted(len(e.spans) for e in before.entities)
     assert len(set(after.entities)) == len(set(before.entities))
     assert all(0 <= s < e <= len(after.text) for entity in after.entities for s, e in entity.spans)
+    if after.sentences is not None:
+        borders = [border for sentence in after.sentences for border in sentence]
+        assert borders == sorted(borders)
+        assert borders[-1] == len(after.text)
     if after.words is not None:
         assert all(a.end <= b.start for a, b in zip(after.words, after.words[1:], strict=False))
         parts = [after.text[s:e] for s, e in after.words]

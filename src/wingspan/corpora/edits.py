@@ -81,8 +81,11 @@ class _Positions:
         self._shifts = list(accumulate((len(e.text) - (e.end - e.start) for e in edits), initial=0))
 
     def start(self, place: int) -> int:
-        """A start comes after what is inserted there."""
-        return place + self._shifts[bisect_right(self._ends, place)]
+        """A start comes after what is inserted there; within something replaced it goes to the beginning of that."""
+        before = bisect_right(self._ends, place)
+        if before < len(self._edits):
+            place = min(place, self._edits[before].start)
+        return place + self._shifts[before]
 
     def end(self, place: int) -> int:
         """An end comes before what is inserted there."""
