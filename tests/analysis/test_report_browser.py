@@ -6,7 +6,7 @@ import pytest
 from browsing import CONTRASTS, chromium, opened
 from reported import EVIL, damaged, every_block, gold
 
-from wingspan.analysis.report.building import from_documents, report_of
+from wingspan.analysis.report.building import Asked, from_documents, report_of
 from wingspan.analysis.report.page import write_report
 from wingspan.analysis.report.subject import Subject
 from wingspan.corpora import write
@@ -29,7 +29,9 @@ def folder(tmp_path_factory, browser):
     write_report(every_block(), folder / "blocks.html")
     documents = gold()
     subject = Subject.of(documents, {"A": [damaged(documents)], "B": [damaged(documents, 5)]}, documents)
-    write_report(report_of("Two systems", subject, from_documents(subject, samples=20), {}), folder / "real.html")
+    write_report(
+        report_of("Two systems", subject, from_documents(subject, Asked(samples=20)), {}), folder / "real.html"
+    )
     write(documents, folder / "gold.jsonl")
     show.write(show.gather(folder / "gold.jsonl"), folder / "show.html")
     return folder

@@ -7,7 +7,8 @@ import pytest
 from reported import EVIL, every_block
 
 from wingspan.analysis.report.blocks import Column, Report, Section, Table
-from wingspan.analysis.report.drawing import axes, drawn, inline, plain
+from wingspan.analysis.report.charts import lines
+from wingspan.analysis.report.drawing import drawn
 from wingspan.analysis.report.excerpts import cropped, windows
 from wingspan.analysis.report.page import write_report, write_tables
 from wingspan.analysis.report.tabular import shown
@@ -159,24 +160,15 @@ def test_excerpts_of_long_texts_end_between_words_and_keep_their_entities():
     assert windows("字" * 900, [Span(450, 452)]) == [Span(310, 592)]
 
 
-def test_figures_have_the_pages_ink_and_names_of_their_own(tmp_path):
+def test_figures_have_the_pages_ink_and_files_beside_it(tmp_path):
     pytest.importorskip("matplotlib")
-    with axes() as plot:
-        plot.plot([0, 1], [0, 1], label=plain("costs $5 and <b>"))
-        plot.legend()
-    block = drawn(plot.figure, "line", 'A "line"', tmp_path / "figures")
-    assert "#23272f" not in block.svg
+    block = drawn(
+        lines({"<b>": ([0, 1], [0, 1]), "$x$": ([0, 1], [1, 0])}, "x", "y"), "line", 'A "line"', tmp_path / "f"
+    )
     assert "currentColor" in block.svg
     assert "<metadata" not in block.svg
     assert "&lt;b&gt;" in block.svg
     assert 'aria-label="A &quot;line&quot;"' in block.svg
     assert all(name.startswith("line-") for name in re.findall(r'\bid="([^"]*)"', block.svg))
-    assert (tmp_path / "figures" / "line.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "figures" / "line.svg").read_text().startswith("<?xml")
-
-
-def test_references_inside_a_drawing_follow_its_names():
-    svg = '<?xml version="1.0"?><svg width="9pt" viewBox="0 0 9 8"><g id="a"/><use href="#a" clip="url(#a)"/></svg>'
-    assert inline(svg, "n", "c") == (
-        '<svg role="img" aria-label="c" viewBox="0 0 9 8"><g id="n-a"/><use href="#n-a" clip="url(#n-a)"/></svg>'
-    )
+    assert (tmp_path / "f" / "line.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "f" / "line.svg").read_text().startswith("<?xml")

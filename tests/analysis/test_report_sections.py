@@ -3,7 +3,7 @@
 import pytest
 
 from wingspan.analysis.report.blocks import Examples, Figure, Report, Table
-from wingspan.analysis.report.building import from_documents, report_of
+from wingspan.analysis.report.building import Asked, from_documents, report_of
 from wingspan.analysis.report.subject import Subject
 from wingspan.text import Document, Entity
 
@@ -27,14 +27,14 @@ TRAINING = [Document("t", "aspirin", (Entity.at("Gene", 0, 7),))]
 @pytest.fixture(scope="module")
 def two() -> Report:
     subject = Subject.of(GOLD, {"A": [FIRST], "B": [SECOND]}, TRAINING)
-    return report_of("two", subject, from_documents(subject, samples=50), {})
+    return report_of("two", subject, from_documents(subject, Asked(samples=50)), {})
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> Report:
     subject = Subject.of(GOLD, {"A": [FIRST[::-1]]})
     figures = tmp_path_factory.mktemp("figures")
-    return report_of("one", subject, from_documents(subject, figures=figures, samples=50), {})
+    return report_of("one", subject, from_documents(subject, Asked(figures, samples=50)), {})
 
 
 def table(report: Report, name: str) -> dict[object, tuple]:

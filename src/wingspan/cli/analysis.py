@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,13 @@ import typer
 
 from wingspan.cli import app
 from wingspan.cli.models import BatchSize, Device, Json, Parts, Threads, trusted, use_threads
+
+
+class Chapter(StrEnum):
+    """What needs the model once more."""
+
+    robustness = "robustness"
+    representation = "representation"
 
 
 @app.command(
@@ -38,6 +46,7 @@ def analyze(
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
+    skip: Annotated[list[Chapter] | None, typer.Option(help="Leave out this chapter, which takes its time.")] = None,
     json: Json = None,
     batch_size: BatchSize = 32,
     parts: Parts = None,
@@ -51,10 +60,13 @@ def analyze(
     from wingspan.runs.figures import write_figures
 
     console = Console(stderr=json == Path("-"))
-    settings = run.Settings(format, predicted_format, samples, seed, attribute, allow_missing)
+    skipped = [name.value for name in skip or []]
+    settings = run.Settings(format, predicted_format, samples, seed, attribute, allow_missing, skipped)
     if model is not None and corpus is not None and gold is None and not predicted:
         use_threads(threads)
-        report = run.analyze_model(
+        from wingspan.runs.analyze_model import analyze_model
+
+        report = analyze_model(
             model,
             corpus,
             output,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from wingspan.analysis.report.blocks import Report, Table
-from wingspan.analysis.report.building import from_documents, report_of
+from wingspan.analysis.report.building import Asked, Step, from_documents, report_of
 from wingspan.analysis.report.page import write_report, write_tables
 from wingspan.analysis.report.subject import Subject
-from wingspan.corpora import write as save
 from wingspan.evaluation.comparison import Comparison
 from wingspan.runs.compare import name_systems, read_systems
 from wingspan.runs.score import documents
@@ -30,6 +29,11 @@ class Settings:
     seed: int = 1
     attributes: Sequence[str] | None = None
     allow_missing: bool = False
+    skip: Sequence[str] = ()
+
+    def chapters(self, output: Path) -> Asked:
+        """What the chapters on documents are told."""
+        return Asked(output / "figures", self.samples, self.seed, self.attributes)
 
 
 def analyze_documents(
@@ -45,56 +49,9 @@ def analyze_documents(
             documents(train, settings.format) if train else None,
             allow_missing=settings.allow_missing,
         )
-        sections = from_documents(
-            subject,
-            figures=output / "figures",
-            samples=settings.samples,
-            seed=settings.seed,
-            attributes=settings.attributes,
-            step=step,
-        )
+        sections = from_documents(subject, settings.chapters(output), step)
         sources = {"gold": gold.name, **{name: ", ".join(path.name for path in paths) for name, paths in named.items()}}
         report = report_of(f"{gold.stem}: {', '.join(named)}", subject, sections, sources)
-        step("writing")
-        write(report, output)
-    return report
-
-
-def analyze_model(
-    model: str,
-    corpus: Path,
-    output: Path,
-    train: Path | None,
-    settings: Settings,
-    console: Console,
-    *,
-    batch_size: int = 32,
-    parts: Sequence[str] = (),
-    device: str | None = None,
-) -> Report:
-    """Predicts the corpus and looks at documents, spans and the training; predictions and span rows are kept."""
-    from wingspan.recognizer import Recognizer
-
-    with steps(console) as step:
-        step("reading")
-        recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
-        gold = documents(corpus, settings.format)
-        training = documents(train, settings.format) if train else None
-        step("predicting")
-        found = recognizer.predict(gold, batch_size=batch_size)
-        output.mkdir(parents=True, exist_ok=True)
-        save(found, output / "predictions.jsonl")
-        name = recognizer.recipe.name
-        subject = Subject.of(gold, {name: [found]}, training)
-        sections = from_documents(
-            subject,
-            figures=output / "figures",
-            samples=settings.samples,
-            seed=settings.seed,
-            attributes=settings.attributes,
-            step=step,
-        )
-        report = report_of(f"{name} on {corpus.stem}", subject, sections, {"model": str(model), "corpus": corpus.name})
         step("writing")
         write(report, output)
     return report
@@ -112,7 +69,7 @@ def write_comparison(
     """The report of `wingspan compare --report`: one file."""
     found = read_systems(name_systems(predicted), format)
     subject = Subject.of(comparison.gold, found, allow_missing=allow_missing)
-    sections = from_documents(subject, comparison=comparison)
+    sections = from_documents(subject, Asked(comparison=comparison))
     write_report(report_of(" and ".join(found), subject, sections, {}, folder=False), path)
 
 
@@ -130,7 +87,7 @@ def figures_of(report: Report) -> dict[str, Any]:
 
 
 @contextmanager
-def steps(console: Console) -> Iterator[Callable[[str], None]]:
+def steps(console: Console) -> Iterator[Step]:
     """Says what is being worked on, on a terminal only."""
     if not console.is_terminal:
         yield lambda _: None

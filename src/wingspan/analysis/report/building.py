@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,31 +21,34 @@ Step = Callable[[str], None]
 """Told what is being worked on, for whoever waits."""
 
 
-def from_documents(
-    subject: Subject,
-    *,
-    figures: Path | None = None,
-    samples: int = 1000,
-    seed: int = 1,
-    attributes: Sequence[str] | None = None,
-    comparison: Comparison | None = None,
-    step: Step = lambda _: None,
-) -> list[Section]:
-    """The chapters for which gold and predicted documents are enough. Figures go to a folder, if one is given."""
+@dataclass(frozen=True)
+class Asked:
+    """What a report shall hold. Figures go to a folder, if one is given; a comparison may have been made already."""
+
+    figures: Path | None = None
+    samples: int = 1000
+    seed: int = 1
+    attributes: Sequence[str] | None = None
+    comparison: Comparison | None = None
+
+
+def from_documents(subject: Subject, asked: Asked | None = None, step: Step = lambda _: None) -> list[Section]:
+    """The chapters for which gold and predicted documents are enough."""
+    asked = asked or Asked()
     step("scores")
     if len(subject.systems) > 1:
-        comparison = comparison or compare(subject.gold, subject.systems, samples=samples, seed=seed)
+        comparison = asked.comparison or compare(subject.gold, subject.systems, samples=asked.samples, seed=asked.seed)
         sections = [overview(subject, comparison.systems, comparison.verdict, comparison.notes, comparison.mode)]
         sections.append(differences(comparison, subject))
     else:
-        only = single(subject, samples, seed)
+        only = single(subject, asked.samples, asked.seed)
         sections = [overview(subject, [only], said(only), [])]
     step("errors")
     sections.append(mistakes(subject))
     step("buckets")
-    sections.append(breakdown(subject, figures, attributes))
+    sections.append(breakdown(subject, asked.figures, asked.attributes))
     step("calibration")
-    sections.append(certainty(subject, figures))
+    sections.append(certainty(subject, asked.figures))
     return sections
 
 

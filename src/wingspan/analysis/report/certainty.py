@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from wingspan.analysis.drawing import INK
 from wingspan.analysis.report.blocks import Block, Column, Prose, Row, Section, Table
 from wingspan.analysis.report.charts import lines
-from wingspan.analysis.report.drawing import INK, available, drawn
+from wingspan.analysis.report.drawing import available, drawn
 from wingspan.analysis.report.subject import Subject, anchored, titled
 from wingspan.evaluation.calibration import ByLabel, Reliability, calibration_of
 from wingspan.evaluation.thresholds import Curve, choose, curves
@@ -46,7 +47,7 @@ def details(subject: Subject, name: str, number: int, figures: Path | None) -> I
         bins = [one for one in found.overall.bins if one.entities]
         diagram = {"all": ([one.confidence for one in bins], [one.accuracy for one in bins])}
         yield drawn(
-            lines(diagram, "score, %", "right, %", diagonal=True, markers=True, whole=True),
+            lines(diagram, "score, %", "right, %", diagonal=True, whole=True),
             anchored("reliability-figure", number),
             titled("Reliability diagram", name, subject),
             figures,

@@ -1,4 +1,4 @@
-"""The charts of the report: lines over a range, bars side by side. Colors are the systems', shapes say them again."""
+"""The charts of the report: lines over a range, bars side by side. Colors are the systems', dashes say them again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from wingspan.analysis.report.drawing import axes, plain
+from wingspan.analysis.drawing import INK, legend_below, panels, shown, styled
 from wingspan.views.colors import PALETTE
 
 Floats = Sequence[float] | np.ndarray[Any, np.dtype[Any]]
 DASHES = ("-", "--", ":", "-.")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+WIDTH, HEIGHT = 4.8, 3.1
+"""Inches: what fits half of a page, and a phone without too small letters."""
 
 
 def lines(
@@ -21,54 +22,49 @@ def lines(
     upwards: str,
     *,
     diagonal: bool = False,
-    markers: bool = False,
     whole: bool = False,
     colors: Mapping[str, str] | None = None,
 ) -> Any:
     """One line for each series (x, y). `whole`: both axes are percentages and go from 0 to 100."""
-    with axes() as plot:
+    with styled():
+        figure, (panel,) = panels(width=WIDTH, height=HEIGHT)
         if diagonal:
-            plot.plot([0, 100], [0, 100], color=plot.xaxis.label.get_color(), alpha=0.35, linewidth=0.8)
+            panel.plot([0, 100], [0, 100], color=INK, alpha=0.4, linewidth=0.8)
+        handles = []
         for number, (name, (x, y)) in enumerate(series.items()):
-            plot.plot(
+            handles += panel.plot(
                 x,
                 y,
                 DASHES[number // len(PALETTE) % len(DASHES)],
-                label=plain(name),
+                label=shown(name),
                 color=(colors or {}).get(name, PALETTE[number % len(PALETTE)]),
                 linewidth=1.6,
-                marker=MARKERS[number % len(MARKERS)] if markers else None,
+                marker="o" if len(x) <= 20 else None,
                 markersize=4,
             )
-        plot.set_xlabel(across)
-        plot.set_ylabel(upwards)
+        panel.set(xlabel=across, ylabel=upwards)
+        panel.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
         if whole:
-            plot.set(xlim=(-1, 101), ylim=(-1, 102))
-        plot.grid(True, axis="y")
-        if len(series) > 1:
-            plot.legend()
-        return plot.figure
+            panel.set(xlim=(-1, 101), ylim=(-1, 102))
+        legend_below(figure, handles if len(series) > 1 else [])
+    return figure
 
 
 def bars(groups: Sequence[str], series: Mapping[str, Sequence[float | None]], upwards: str) -> Any:
     """Groups of bars, one bar for each series; what has no value has no bar."""
-    with axes(height=2.6) as plot:
+    with styled():
+        figure, (panel,) = panels(width=WIDTH, height=HEIGHT)
         width = 0.8 / max(len(series), 1)
+        handles = []
         for number, (name, values) in enumerate(series.items()):
             shift = (number - (len(series) - 1) / 2) * width
             kept = [(place + shift, value) for place, value in enumerate(values) if value is not None]
-            plot.bar(
-                [place for place, _ in kept],
-                [value for _, value in kept],
-                width * 0.92,
-                label=plain(name),
-                color=PALETTE[number % len(PALETTE)],
-            )
-        plot.set_xticks(range(len(groups)), [plain(group, 14) for group in groups])
-        plot.set_ylabel(upwards)
-        plot.set_ylim(0, 100)
-        plot.grid(True, axis="y")
-        plot.set_axisbelow(True)
-        if len(series) > 1:
-            plot.legend(ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
-        return plot.figure
+            color = PALETTE[number % len(PALETTE)]
+            places, heights = [place for place, _ in kept], [value for _, value in kept]
+            handles.append(panel.bar(places, heights, width * 0.92, label=shown(name), color=color))
+        panel.set_xticks(range(len(groups)), [shown(group) for group in groups])
+        panel.set(ylabel=upwards, ylim=(0, 100))
+        panel.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
+        panel.set_axisbelow(True)
+        legend_below(figure, handles if len(series) > 1 else [])
+    return figure

@@ -54,6 +54,11 @@
       pen.globalAlpha = 1;
       pen.fillStyle = ink.getPropertyValue("--soft");
       pen.font = "12px system-ui, sans-serif";
+      if (data.x.length <= 30) for (let n = 0; n < data.x.length; n++) {  // few enough to be named
+        const [x, y] = place(n);
+        pen.textAlign = x > w / 2 ? "right" : "left";
+        if (!off.has(data.group[n])) pen.fillText(data.words[n], x + (x > w / 2 ? -9 : 9), y + 4);
+      }
       pen.textAlign = "right";
       pen.fillText(data.axes[0], w - 6, h - 6);
       pen.textAlign = "left";
@@ -70,7 +75,8 @@
       tip.hidden = hit < 0;
       if (hit >= 0) {
         const [px, py] = place(hit), { w } = size();
-        tip.textContent = `${data.words[hit]} · ${data.names[data.group[hit]]}`;
+        const name = data.names[data.group[hit]];
+        tip.textContent = data.words[hit] === name ? name : `${data.words[hit]} · ${name}`;
         tip.style.left = tip.style.right = "auto";
         tip.style[px < w / 2 ? "left" : "right"] = `${(px < w / 2 ? px : w - px) + 10}px`;
         tip.style.top = `${Math.max(0, py - 14)}px`;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from wingspan.analysis.report.blocks import Block, Example, Examples, Facts, Figure, Points, Prose, Table
@@ -52,16 +53,25 @@ def _table(table: Table, colors: Mapping[str, str], folder: bool) -> Iterator[st
 
 def _facts(values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in values.items():
-        yield f"<dt>{escaped(str(name))}</dt><dd>"
+        yield f"<dt>{escaped(str(name).replace('_', ' '))}</dt><dd>"
         if isinstance(value, Mapping):
-            yield f"<details><summary>{len(value)} entries</summary><dl>"
+            yield f"<details><summary>{escaped(', '.join(map(str, islice(value, 4))))}</summary><dl>"
             yield from _facts(value)
             yield "</dl></details>"
         elif isinstance(value, str) and "\n" in value:
             yield f"<details><summary>show</summary><pre>{escaped(value)}</pre></details>"
         else:
-            yield escaped(f"{value:,}" if isinstance(value, int) else str(value))
+            yield escaped(_said(value))
         yield "</dd>"
+
+
+def _said(value: Any) -> str:
+    """A value in words."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_said, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _points(points: Points, colors: Mapping[str, str]) -> Iterator[str]:

@@ -24,7 +24,9 @@ def shown(value: Cell, column: Column) -> str:
     if value == int(value) and column.digits < 2:
         return f"{int(value):{sign},}"
     least = 10.0**-column.digits
-    return f"< {least:g}" if 0 < value < least / 2 else f"{value:{sign},.{column.digits}f}"
+    if abs(value) < least / 2:
+        return f"{0:.{column.digits}f}" if value <= 0 or sign else f"< {least:g}"
+    return f"{value:{sign},.{column.digits}f}"
 
 
 def table_parts(table: Table, colors: Mapping[str, str], folder: bool) -> Iterator[str]:
@@ -79,7 +81,8 @@ class Tints:
             kind = "up" if (value > 0) == (column.kind == "change") else "down"
             return f' class="tint {kind}" style="--t:{0.5 * abs(value) / self.change:.2f}"'
         if self.shade and column.kind == "number" and self.number:
-            return f' class="tint" style="--t:{0.5 * abs(value) / self.number:.2f}"'
+            kind = "tint down" if value < 0 else "tint"
+            return f' class="{kind}" style="--t:{0.5 * abs(value) / self.number:.2f}"'
         return ""
 
 

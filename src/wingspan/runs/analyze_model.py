@@ -1,0 +1,95 @@
+"""`wingspan analyze MODEL CORPUS`: predictions, collected spans, perturbed documents, and the report on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from wingspan.analysis.collect import collect
+from wingspan.analysis.report.blocks import Prose, Report, Section
+from wingspan.analysis.report.building import Step, from_documents, report_of
+from wingspan.analysis.report.model_chapters import perturbed, trained
+from wingspan.analysis.report.representation import representation
+from wingspan.analysis.report.subject import Subject
+from wingspan.analysis.robustness import robustness
+from wingspan.corpora import write as save
+from wingspan.recognizer import Recognizer
+from wingspan.record import to_record
+from wingspan.runs.analyze import Settings, steps, write
+from wingspan.runs.score import documents
+from wingspan.text import Document
+
+MOST_PERTURBED = 300
+"""How many documents are perturbed: each perturbation is another prediction of all of them."""
+
+
+def analyze_model(
+    model: str,
+    corpus: Path,
+    output: Path,
+    train: Path | None,
+    settings: Settings,
+    console: Console,
+    *,
+    batch_size: int = 32,
+    parts: Sequence[str] = (),
+    device: str | None = None,
+) -> Report:
+    """Predicts the corpus and looks at documents, spans and the training; predictions and span rows are kept."""
+    with steps(console) as step:
+        step("reading")
+        recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+        gold = documents(corpus, settings.format)
+        training = documents(train, settings.format) if train else None
+        step("predicting")
+        found = recognizer.predict(gold, batch_size=batch_size)
+        output.mkdir(parents=True, exist_ok=True)
+        save(found, output / "predictions.jsonl")
+        name = recognizer.recipe.name
+        subject = Subject.of(gold, {name: [found]}, training)
+        sections = [*from_documents(subject, settings.chapters(output), step)]
+        sections += chapters(recognizer, Path(model), gold, output, settings, batch_size, step)
+        report = report_of(f"{name} on {corpus.stem}", subject, sections, {"model": str(model), "corpus": corpus.name})
+        step("writing")
+        write(report, output)
+    return report
+
+
+def chapters(
+    recognizer: Recognizer,
+    folder: Path,
+    gold: Sequence[Document],
+    output: Path,
+    settings: Settings,
+    batch_size: int,
+    step: Step,
+) -> Iterator[Section]:
+    """The chapters that need the model."""
+    figures = output / "figures"
+    if "robustness" not in settings.skip:
+        step("perturbing")
+        chosen = gold[:: -(-len(gold) // MOST_PERTURBED)]
+
+        def predict(documents: Sequence[Document]) -> Sequence[Document]:
+            return recognizer.predict(documents, batch_size=batch_size)
+
+        yield perturbed(robustness(predict, chosen, seed=settings.seed), len(chosen))
+    if "representation" not in settings.skip:
+        step("collecting spans")
+        yield collected(recognizer, gold, output, figures, settings.seed)
+    journal = folder / "journal.jsonl"
+    parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
+    facts = {"system": recognizer.recipe.paper, "parameters": parameters, **recognizer.facts}
+    yield trained(to_record(recognizer.recipe), facts, journal if journal.is_file() else None, figures)
+
+
+def collected(recognizer: Recognizer, gold: Sequence[Document], output: Path, figures: Path, seed: int) -> Section:
+    """The rows about spans, kept as a file, and what they show; a model without spans is said to have none."""
+    try:
+        rows = collect(recognizer, gold, seed=seed)
+    except ValueError as error:
+        return Section("representation", "Representation", [Prose((str(error),))])
+    rows.save(output / "collected.npz")
+    return representation(rows, figures)

@@ -1,0 +1,132 @@
+"""A report from a real run of a tiny model: every table and figure kind of the papers has its place in it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pages import ROOT
+from wingspan.analysis.collected import load_collected
+from wingspan.corpora import read
+
+PAGE = ROOT / "docs" / "analysis.md"
+ROW = re.compile(r"^\| (00\d) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def analyzed(prepared, tmp_path_factory) -> Path:
+    """The folder of `wingspan analyze` on the model of the shell's tests."""
+    from rich.console import Console
+
+    from wingspan.runs.analyze import Settings
+    from wingspan.runs.analyze_model import analyze_model
+
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("sklearn")
+    folder = tmp_path_factory.mktemp("analyzed")
+    model, dev, train = (prepared / name for name in ("model", "dev.jsonl", "train.jsonl"))
+    console = Console(quiet=True)
+    analyze_model(str(model), dev, folder, train, Settings(samples=20), console, device="cpu")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compared(prepared, analyzed, tmp_path_factory) -> Path:
+    """The report on two systems, for the tables that compare."""
+    from rich.console import Console
+
+    from wingspan.runs.analyze import Settings, analyze_documents
+
+    folder = tmp_path_factory.mktemp("compared")
+    systems = [f"model={analyzed / 'predictions.jsonl'}", f"gold={prepared / 'dev.jsonl'}"]
+    console = Console(quiet=True)
+    analyze_documents(prepared / "dev.jsonl", systems, folder, None, Settings(samples=20), console)
+    return folder
+
+
+def test_the_folder_holds_everything(analyzed, prepared):
+    assert {path.name for path in analyzed.iterdir()} == {
+        "report.html",
+        "predictions.jsonl",
+        "collected.npz",
+        "figures",
+        "tables",
+    }
+    assert len(list(read(analyzed / "predictions.jsonl"))) == len(list(read(prepared / "dev.jsonl")))
+    assert load_collected(analyzed / "collected.npz").entities.any()
+    figures = {path.name for path in (analyzed / "figures").iterdir()}
+    assert {
+        f"{name}.{kind}" for name in ("features-pca", "violins", "loss-curve") for kind in ("png", "svg")
+    } <= figures
+
+
+def test_chapters_are_in_order(analyzed):
+    names = re.findall(r'<section class="chapter" id="([^"]*)"', (analyzed / "report.html").read_text())
+    chapters = ["overview", "errors", "buckets", "calibration", "robustness", "representation", "model"]
+    assert names == chapters
+
+
+def anchors_of(cell: str) -> list[str]:
+    return re.findall(r"`#([\w-]+)`", cell)
+
+
+def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared):
+    ids = {
+        anchor
+        for folder in (analyzed, compared)
+        for anchor in re.findall(r'\bid="([\w-]+)"', (folder / "report.html").read_text())
+    }
+    rows = ROW.findall(PAGE.read_text())
+    assert len(rows) > 30
+    for paper, what, _, place in rows:
+        found = anchors_of(place)
+        assert found or "comes with" in place or "docs/" in place or "experiment" in place, f"{paper} {what}: no place"
+        assert set(found) <= ids, f"{paper} {what}: {set(found) - ids} not in the report"
+
+
+def test_every_function_on_the_list_exists():
+    from importlib import import_module
+
+    for paper, what, functions, _ in ROW.findall(PAGE.read_text()):
+        for name in re.findall(r"`((?:evaluation|analysis|corpora|experiments|record)\.[\w.]+)`", functions):
+            module, _, function = name.rpartition(".")
+            assert hasattr(import_module(f"wingspan.{module}"), function), f"{paper} {what}: {name}"
+
+
+def test_the_list_names_every_table_and_figure():
+    named = {(paper, number) for paper, what, _, _ in ROW.findall(PAGE.read_text()) for number in numbers(what)}
+    counts = {"000": (9, 2), "001": (2, 7), "002": (8, 7), "003": (11, 4), "004": (8, 4)}
+    wanted = {
+        (paper, f"{kind} {n}")
+        for paper, (tables, figures) in counts.items()
+        for kind, most in (("Table", tables), ("Figure", figures))
+        for n in range(1, most + 1)
+    }
+    assert wanted == named
+
+
+def numbers(what: str) -> list[str]:
+    """`Tables 1, 2` as two names."""
+    kind, _, rest = what.partition(" ")
+    return [f"{kind.removesuffix('s')} {number}" for number in re.findall(r"\d+", rest)]
+
+
+def test_a_tagger_is_said_to_have_no_spans(prepared, tmp_path):
+    import wingspan
+    from shells import QUICK
+    from wingspan.recognizer import Recognizer
+    from wingspan.runs.analyze_model import collected
+
+    settings = {name: value for name, _, value in (item.partition("=") for item in QUICK)}
+    wingspan.train(
+        "bundling/seq",
+        train=prepared / "train.jsonl",
+        output=tmp_path / "tagger",
+        encoder="hashed",
+        settings=settings,
+        device="cpu",
+    )
+    model = Recognizer.from_pretrained(tmp_path / "tagger")
+    section = collected(model, list(read(prepared / "dev.jsonl")), tmp_path, tmp_path, 1)
+    assert not (tmp_path / "collected.npz").exists()
+    assert "span" in section.blocks[0].paragraphs[0]
