@@ -32,6 +32,7 @@ SETTINGS = (
     "all-shared-spread",
     "all-no-sharing",
 )
+GENERATES = ("supvib-spanreco", "all")
 # corpus: folder, label, lexicon
 CORPORA = {
     "ncbi-disease": ("ncbi-disease", "Disease", "diseases.npz"),
@@ -136,7 +137,7 @@ def run_all(given: argparse.Namespace) -> None:
             "settings": settings(name, choice),
         }
         for seed in given.seeds.split(",")
-        for name in sorted(given.systems.split(","), key=lambda name: -SETTINGS.index(name))
+        for name in sorted(given.systems.split(","), key=lambda name: not name.startswith(GENERATES))
         for corpus in given.corpora.split(",")
         for choice in choices(given.set)
     ]
@@ -172,8 +173,8 @@ def run_all(given: argparse.Namespace) -> None:
 def settings(name: str, choice: list[str]) -> dict[str, str]:
     """What a run sets; only settings with autoencoders have a phase of their own for them."""
     chosen = {**SAME, **dict(item.split("=", 1) for item in choice)}
-    generates = SETTINGS.index(name) >= SETTINGS.index("supvib-spanreco")
-    missing = () if generates else ("phases.", "terms.generate", *(("terms.compress",) if name != "supvib" else ()))
+    generates, compresses = name.startswith(GENERATES), name.startswith("supvib") and name != "supvib-beta-0"
+    missing = () if generates else ("phases.", "terms.generate", *(() if compresses else ("terms.compress",)))
     return {
         key: value
         for key, value in ({**ALONE, **chosen} if generates else chosen).items()
@@ -196,7 +197,7 @@ def compare_all(given: argparse.Namespace) -> None:
         for part in ("dev", "test"):
             gold = documents_of(given.data, corpus, part, given.limit)
             systems: dict[str, list[Any]] = {}
-            for name in SETTINGS:
+            for name in (*SETTINGS, "supvib-proposals"):
                 for path in sorted(given.predictions.glob(f"{corpus}.{name}.*.{part}.json.gz")):
                     spans = json.loads(gzip.decompress(path.read_bytes()))
                     found = [

@@ -97,25 +97,30 @@ def untrained(
     """
     settings = {"max_width": width, "overlap": "nested"}
     fitted = fit(prepare(recipe, encoder, settings), documents, seed=1)
+    layer, classes, sign = last_layer(fitted.learner, fitted.recipe.read_with)
     fitted.learner.eval()
     model = Recognizer(fitted.recipe, fitted.labels, fitted.learner, device=device)
-    if model.recipe.read_with == "tags":
-        tagging: Any = fitted.learner.objectives["tags"]
-        layer, nothing = tagging.score, slice(None, None, tagging.tags)
-    else:
-        scorer: Any = fitted.learner.model.scorer
-        layer, nothing = scorer.head.layers[-1], slice(0, 1)
     sample = [document.text for document in documents[:200]]
     low, high, start = -8.0, 8.0, layer.bias.detach().clone()
     for _ in range(12):
         bonus = (low + high) / 2
         with torch.no_grad():
-            layer.bias[nothing] = start[nothing] + bonus
+            layer.bias[classes] = start[classes] + sign * bonus
         if sum(len(document.entities) for document in model.predict(sample)) > found * len(sample):
             low = bonus
         else:
             high = bonus
     return model
+
+
+def last_layer(learner: Any, read_with: str) -> tuple[Any, slice, int]:
+    """Where scores come from, which of them to move, and up or down, so that less is found."""
+    objective = learner.objectives[read_with]
+    if read_with == "tags":
+        return objective.score, slice(None, None, objective.tags), 1
+    head = learner.model.scorer.head
+    layer = getattr(head, "classify", None) or head.layers[-1]
+    return (layer, slice(1, None), -1) if objective.link == "sigmoid" else (layer, slice(0, 1), 1)
 
 
 def versions() -> dict[str, str]:

@@ -67,8 +67,11 @@ def test_prediction_reads_the_mean_and_computes_no_more():
     assert scored.samples is None
     with torch.inference_mode():
         quick = head(spans)
+        quickest = head.finish(head.entry(spans))
     assert quick.divergence is None
     torch.testing.assert_close(quick.features, scored.features.detach())
+    assert quickest.features is None  # mean and classifier are one layer
+    torch.testing.assert_close(quickest.scores, scored.scores.detach())
 
 
 def test_training_draws_around_the_mean():

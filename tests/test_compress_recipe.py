@@ -68,6 +68,7 @@ def test_the_variants_are_the_settings_of_table_4():
     terms = {name.partition("/")[2]: tuple(recipe.terms) for name, recipe in parts.items()}
     assert terms["baseline"] == terms["supvib-beta-0"] == ("spans",)
     assert terms["supvib"] == ("spans", "compress")
+    assert terms["supvib-proposals"] == ("spans", "compress", "proposals")
     assert terms[""] == terms["all"] == terms["supvib-spanreco"] == ("spans", "compress", "generate")
     generation = {
         name.partition("/")[2]: r.terms["generate"].objective.keywords

@@ -60,14 +60,25 @@ class BottleneckHead(Head):
         return first
 
     def forward(self, spans: Tensor) -> Scored:
-        """All layers.  (B, M, S)"""
-        return self.finish(self.entry(spans))
+        """All layers; the features are the mean.  (B, M, S)"""
+        return self._scored(self.entry(spans))
 
     def finish(self, entered: Tensor) -> Scored:
-        """What is behind the first layer; spread and divergence are left out where nothing is learned from them."""
+        """What is behind the first layer; in prediction mean and classifier are one layer, without features."""
+        if self.training or torch.is_grad_enabled():
+            return self._scored(entered)
+        weight = self.classify.weight @ self.mean.weight  # (C, last hidden size)
+        bias = self.classify.weight @ self.mean.bias + self.classify.bias
+        return Scored(None, F.linear(self._hidden(entered), weight, bias))
+
+    def _hidden(self, entered: Tensor) -> Tensor:
         hidden = torch.relu(entered)
         for layer in self.layers[1:]:
             hidden = torch.relu(layer(hidden))
+        return hidden
+
+    def _scored(self, entered: Tensor) -> Scored:
+        hidden = self._hidden(entered)
         mean = self.mean(hidden)  # (B, M, F)
         if not (self.training or torch.is_grad_enabled()):
             return Scored(mean, self.classify(mean))

@@ -21,7 +21,7 @@ from wingspan.objectives.classification import Classification
 from wingspan.objectives.compression import Compression
 from wingspan.objectives.generation import Generation
 from wingspan.ranges import Between, OneOf, Range
-from wingspan.recipe import Part, Phase, Recipe, Term, TrainSettings
+from wingspan.recipe import Part, Phase, Recipe, Term, TrainSettings, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Nguyen, Miwa and Ananiadou 2023, Span-based NER by Generating and Compressing Information, EACL"
@@ -65,6 +65,11 @@ def generated(
         terms={**start.terms, "generate": generation},
         phases=(ALONE, Phase()),
     )
+
+
+def proposed() -> Recipe:
+    """SupVIB that looks at the best spans of any width: the bottleneck costs little where few spans go through it."""
+    return replace(with_proposals(compressed()), name="compress_generate/supvib-proposals")
 
 
 def only_generated() -> Recipe:
@@ -131,6 +136,7 @@ variants: dict[str, Callable[[], Recipe]] = {
     "baseline": baseline,
     "supvib-beta-0": partial(compressed, "supvib-beta-0", beta=0.0),
     "supvib": compressed,
+    "supvib-proposals": proposed,
     "supvib-spanreco": partial(generated, "supvib-spanreco", tasks=("words",)),
     "all": partial(generated, "all"),
     "all-shared-spread": partial(generated, "all-shared-spread", sharing="all"),
