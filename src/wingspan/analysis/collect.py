@@ -147,14 +147,19 @@ def represent(recognizer: Recognizer, picked: Sequence[Picked], latent: Latent |
         vectors = dense.gather(1, cell.unsqueeze(-1).expand(-1, -1, dense.shape[-1]))
     scored = scorer.head(vectors)
     feature = scored.features if scored.features is not None else vectors
-    extra = latent(vectors) if latent is not None else vectors[..., :0]
+    extra = vectors[..., :0]
+    if latent is not None:
+        extra = latent(vectors.flatten(0, 1)).unflatten(0, vectors.shape[:2])
     parts = [part.float().cpu().numpy() for part in (chances(recognizer, scored.scores), vectors, feature, extra)]
     for row, (_, _, _, chosen) in enumerate(picked):
         yield Values(*(part[row, : len(chosen.spans)] for part in parts))
 
 
 def chances(recognizer: Recognizer, scores: Tensor) -> Tensor:
-    """Chances of all classes. Where labels are asked one by one, "nothing" has what the likeliest of them leaves."""
+    """Chances of all classes, as they are before any calibration.
+
+    Where labels are asked one by one, "nothing" has what the likeliest of them leaves.
+    """
     links = {term.link for term in recognizer.learner.objectives.values() if isinstance(term, Classification)}
     if links == {"sigmoid"}:
         chance = scores.float().sigmoid()
