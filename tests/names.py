@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from tiny import LABELS, gold_of, sizes, vectors, word_inputs
-from wingspan.batch import Inputs
+from tiny import LABELS, arrays_of, gold_of, sizes, vectors, word_inputs
 from wingspan.model import States
 from wingspan.objectives.generation import Generation
 from wingspan.text import Sentence
@@ -46,7 +45,7 @@ def batch_of(objective: Generation, sentences: Sequence[Sentence]):
     """States with random gold vectors, the gold, and the targets as tensors."""
     inputs = word_inputs(sentences)
     gold = gold_of(sentences, inputs, LABELS)
-    arrays = Inputs(*(part.numpy() for part in inputs))
+    arrays = arrays_of(inputs)
     from wingspan.model import tensors
 
     torch.manual_seed(3)

@@ -3,14 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiny import LABELS, of_length, piece_inputs, sentence, word_inputs
-from wingspan.batch import SHAPES, Found, Inputs, entities_found, gold_spans, shape_of, unit_ranges
+from tiny import LABELS, arrays_of, of_length, piece_inputs, sentence, word_inputs
+from wingspan.batch import SHAPES, Found, entities_found, gold_spans, shape_of, unit_ranges
 from wingspan.sampling import batches
 from wingspan.text import Entity, Span
-
-
-def arrays(inputs) -> Inputs:
-    return Inputs(*(part.numpy() for part in inputs))
 
 
 @pytest.mark.parametrize(
@@ -43,14 +39,14 @@ def test_gold_spans_are_sorted_padded_and_counted_once():
     one = of_length(5, ("Gene", 2, 4), ("Drug", 0, 2), ("Gene", 0, 2), ("Unknown", 1, 2))
     one = type(one)(one.words, (*one.entities, discontinuous, one.entities[0]), one.core, one.reach, ())
     two = of_length(2)
-    gold = gold_spans([one, two], arrays(word_inputs([one, two])), LABELS)
+    gold = gold_spans([one, two], arrays_of(word_inputs([one, two])), LABELS)
     assert gold.mask.tolist() == [[True] * 3, [False] * 3]
     assert list(zip(gold.start[0], gold.end[0], gold.label[0], strict=True)) == [(0, 2, 1), (0, 2, 2), (2, 4, 2)]
 
 
 def test_gold_spans_in_pieces_and_back():
     one = of_length(3, ("Gene", 1, 3), ("Drug", 0, 1))
-    inputs = arrays(piece_inputs([one], [[2, 1, 3]]))
+    inputs = arrays_of(piece_inputs([one], [[2, 1, 3]]))
     gold = gold_spans([one], inputs, LABELS)
     assert list(zip(gold.start[0], gold.end[0], strict=True)) == [(0, 2), (2, 6)]
     found = Found(np.zeros(2, int), gold.start[0], gold.end[0], gold.label[0], np.array([0.5, 0.25]))
@@ -60,7 +56,7 @@ def test_gold_spans_in_pieces_and_back():
 
 
 def test_an_empty_batch_of_gold_has_room_for_one():
-    gold = gold_spans([sentence("a")], arrays(word_inputs([sentence("a")])), LABELS)
+    gold = gold_spans([sentence("a")], arrays_of(word_inputs([sentence("a")])), LABELS)
     assert gold.mask.shape == (1, 1)
     assert not gold.mask.any()
 

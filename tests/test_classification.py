@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from tiny import DRUG, GENE, gold_of, grid_of, of_length, sentence, sizes, vectors, word_inputs
+from tiny import DRUG, GENE, arrays_of, gold_of, grid_of, of_length, sentence, sizes, vectors, word_inputs
 from wingspan.batch import entities_found
 from wingspan.labels import LabelSet
 from wingspan.model import States
@@ -181,7 +181,7 @@ def test_a_masked_cell_is_never_read(link, thresholds):
 
 def test_what_is_read_becomes_entities():
     states = certain(SENTENCES, SURE)
-    arrays = type(states.inputs)(*(part.numpy() for part in states.inputs))
+    arrays = arrays_of(states.inputs)
     found = entities_found(Classification(sizes()).read(states), arrays, sizes().labels)
     assert [[(e.label, e.start, e.end) for e in row] for row in found] == [
         [("Drug", 0, 2), ("Gene", 3, 4)],

@@ -7,16 +7,22 @@ import pytest
 import torch
 
 import wingspan
-from tiny import ENCODER, gold_of, grid_of, of_length, vectors, word_inputs
+from tiny import ENCODER, LABELS, gold_of, grid_of, of_length, vectors, word_inputs
 from trainings import alike, dev_documents, entities, run_of, tiny, train_documents, untrained
+from wingspan.batch import narrowed
 from wingspan.candidates import Grid, Proposed
 from wingspan.corpora import write
 from wingspan.corpora.segment import Segmenting, place
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.model import tensors
 from wingspan.objectives.classification import neighbors, smoothed
+from wingspan.recipe import assemble, with_proposals
 from wingspan.recipes import find
 from wingspan.record import override
+from wingspan.spans.deep import DeepSpans
+from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity
+from wingspan.training.loop import collator
 
 DOCUMENT = Segmenting(max_length=32, overlap=4, context="document")
 
@@ -144,6 +150,69 @@ def test_scope_counts_what_the_encoder_counts():
     assert recipe.scope == "spans up to 7 words"
     assert override(recipe, "encoder.unit", "piece").scope == "spans up to 7 pieces"
     assert replace(find("baseline"), max_width=3).scope == "spans up to 3 words"
+
+
+CHANGES = {
+    "pooled": {},
+    "with the sentence": {"spans": partial(PooledSpans, views=("first", "mean"), sentence=True, width_size=3)},
+    "deep": {"spans": partial(DeepSpans, depth=2)},
+    "pieces": {"encoder": partial(PretrainedEncoder, unit="piece")},
+    "first pieces": {"encoder": partial(PretrainedEncoder, pooling="first")},
+    "proposed": {},
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_context_costs_no_spans_and_changes_no_score(kind, folders):
+    """Units that are only context are left out behind the encoder; every score is that of the whole window's grid."""
+    recipe = replace(untrained().recipe, **{"encoder": partial(PretrainedEncoder), **CHANGES[kind]}, segments=DOCUMENT)
+    recipe = replace(recipe, encoder=partial(recipe.encoder, name=str(folders["bert"]), max_length=40))
+    recipe = with_proposals(recipe) if kind == "proposed" else recipe
+    torch.manual_seed(0)
+    model = wingspan.Recognizer(recipe, LABELS, assemble(recipe, LABELS), device="cpu")
+    sentences = list(model.segment(rows()))
+    inputs = model.collate.inputs(sentences)
+    widest = max(int(row.reach.end - row.reach.start) for row in sentences)
+    assert inputs.near is not None
+    assert inputs.unit_mask.shape[1] > narrowed(inputs).unit_mask.shape[1] >= widest
+    with torch.inference_mode():
+        narrow = model.learner.model(tensors(inputs, "cpu"))
+        whole = model.learner.model(tensors(inputs._replace(near=None), "cpu"))
+    assert narrow.scores.shape[1] < whole.scores.shape[1]
+    shift = torch.from_numpy(inputs.reach[:, :1])
+    assert cells_of(narrow, shift) == {key: pytest.approx(value, abs=1e-5) for key, value in cells_of(whole, 0).items()}
+
+
+def cells_of(states, shift) -> dict:
+    """The scores of each candidate that counts, by sentence, start and end."""
+    start, end = states.candidates.start + shift, states.candidates.end + shift
+    found = torch.nonzero(states.candidates.mask).tolist()
+    return {(b, int(start[b, m]), int(end[b, m])): states.scores[b, m].tolist() for b, m in found}
+
+
+@pytest.mark.parametrize("name", ["baseline", "bundling/bl-span", "bundling/seq", "baseline/proposals"])
+def test_losses_are_those_of_the_whole_window(name, folders):
+    recipe = override(tiny(name, folders["bert"]), "segments.context", "document")
+    run = run_of(replace(recipe, encoder=partial(recipe.encoder, dropout=0.0)), documents=rows())
+    run.learner.eval()
+    collate = collator(run.recipe, run.labels, run.learner)
+    batch = tensors(collate(run.data.sentences), "cpu")
+    near, gold = batch.inputs.near, batch.gold
+    assert near is not None
+    shift = batch.inputs.reach[:, :1]
+    moved = gold._replace(start=gold.start + shift, end=gold.end + shift)
+    terms = tuple(run.recipe.terms)
+    with torch.no_grad():
+        narrow = run.learner(batch.inputs, gold, dict(batch.targets), terms)
+        whole = run.learner(batch.inputs._replace(near=None), moved, dict(batch.targets), terms)
+    for term in set(terms) - {"proposals"}:  # that one is a mean over words, and context would make it small
+        assert float(narrow[term]) == pytest.approx(float(whole[term]), abs=1e-5)
+        assert float(narrow[term]) > 0
+
+
+def test_windows_without_context_are_left_as_they_are():
+    model = untrained()
+    assert model.collate.inputs([of_length(5), of_length(3, core=(1, 2))]).near is None
 
 
 def test_proposals_are_spent_on_the_sentence_itself():

@@ -76,7 +76,7 @@ def test_padding_changes_nothing():
     padded = word_inputs([SENTENCES[0], of_length(20)])
     scores = torch.full((1, 20, 20), -torch.inf)
     scores[:, :6, :6] = states.candidates.proposals
-    inputs = type(padded)(*(part[:1] for part in padded))
+    inputs = type(padded)(*(part[:1] for part in padded[:-1]))
     wide = states._replace(inputs=inputs, candidates=states.candidates._replace(proposals=scores))
     torch.testing.assert_close(Proposing(sizes())(wide, gold, None), alone)
 

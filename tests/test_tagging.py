@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from tiny import DRUG, GENE, gold_of, of_length, piece_inputs, sizes, word_inputs
+from tiny import DRUG, GENE, arrays_of, gold_of, of_length, piece_inputs, sizes, word_inputs
 from wingspan.batch import entities_found
 from wingspan.encoders import Words
 from wingspan.model import States
@@ -193,7 +193,7 @@ def test_reading_gives_back_what_the_tags_can_hold(overlap, crf, data):
     states = saying(inputs, [naive_tags(gold, overlap)], overlap)
     objective = tagger(overlap, crf=crf)
     assert objective(states, gold_of([gold], inputs)).item() < 0.02
-    arrays = type(inputs)(*(part.numpy() for part in inputs))
+    arrays = arrays_of(inputs)
     (found,) = entities_found(objective.read(states), arrays, sizes().labels)
     assert sorted(found, key=str) == sorted(gold.entities, key=str)
 
@@ -218,7 +218,7 @@ def test_with_pieces_entities_are_whole_words():
     # tags of later pieces have no say
     says = [[[B_DRUG, B_GENE, I_DRUG, B_GENE, OUT, B_DRUG, I_GENE]], [[OUT, B_DRUG, B_DRUG, B_GENE]]]
     assert read(tagger(), saying(inputs, says)) == [(0, 0, 3, DRUG), (0, 3, 7, GENE), (1, 3, 4, GENE)]
-    arrays = type(inputs)(*(part.numpy() for part in inputs))
+    arrays = arrays_of(inputs)
     found = entities_found(tagger().read(saying(inputs, says)), arrays, sizes().labels)
     assert [(e.label, e.start, e.end) for row in found for e in row] == [
         ("Drug", 0, 2),

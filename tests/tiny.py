@@ -53,8 +53,12 @@ def piece_inputs(sentences: Sequence[Sentence], counts: Sequence[Sequence[int]])
 
 def gold_of(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet = LABELS) -> Gold:
     """The gold spans as tensors."""
-    arrays = Inputs(*(part.numpy() for part in inputs))
-    return tensors(gold_spans(sentences, arrays, labels), "cpu")
+    return tensors(gold_spans(sentences, arrays_of(inputs), labels), "cpu")
+
+
+def arrays_of(inputs: Inputs) -> Inputs:
+    """Tensors as the tokenizer's arrays again; sentences without context."""
+    return Inputs(*(part.numpy() for part in inputs[:-1]))
 
 
 def vectors(inputs: Inputs, size: int = 5, seed: int = 0) -> Words:

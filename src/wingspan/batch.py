@@ -19,6 +19,23 @@ from wingspan.text import Entity, Sentence, Span
 Array = Any  # np.ndarray before `model.tensors`, torch.Tensor after it: the same fields travel through both
 
 
+class Near(NamedTuple):
+    """The units that spans can hold, where sentences have context around them. Context is encoded, and then left out.
+
+    `unit` says which units these are; the other fields are those of `Inputs`, for these units alone.
+    """
+
+    unit: Array  # (B, N)
+    unit_mask: Array  # (B, N)
+    words: Array  # (B, N)
+    starts: Array  # (B, N)
+    ends: Array  # (B, N)
+    opens: Array  # (B, N)
+    closes: Array  # (B, N)
+    core: Array  # (B, 2)
+    reach: Array  # (B, 2)
+
+
 class Inputs(NamedTuple):
     """What a model reads of a batch, at training and prediction alike."""
 
@@ -35,6 +52,7 @@ class Inputs(NamedTuple):
     opens: Array  # (B, L) a span that counts may start here: the unit starts a word of the core
     closes: Array  # (B, L) ... may end here: the unit ends a word of the reach
     dataset: Array  # (B,) which corpus the sentence is from
+    near: Near | None = None  # where some units are context only
 
 
 class Tokenize(ABC):
@@ -83,17 +101,52 @@ class Collate:
     def inputs(self, sentences: Sequence[Sentence]) -> Inputs:
         """What the model reads, without any gold."""
         datasets = np.array([self.labels.dataset_id(sentence.dataset) for sentence in sentences], dtype=np.int64)
-        return self.tokenize(sentences)._replace(dataset=datasets)
+        inputs = self.tokenize(sentences)
+        return inputs._replace(dataset=datasets, near=near_of(inputs))
 
     def __call__(self, sentences: Sequence[Sentence]) -> Batch:
         """A batch of these sentences."""
         inputs = self.inputs(sentences)
+        inside = narrowed(inputs)
         return Batch(
             inputs,
-            gold_spans(sentences, inputs, self.labels),
-            {name: make(sentences, inputs) for name, make in self.targets.items()},
+            gold_spans(sentences, inside, self.labels),
+            {name: make(sentences, inside) for name, make in self.targets.items()},
             sentences,
         )
+
+
+def near_of(inputs: Inputs) -> Near | None:
+    """The units in reach, sentence by sentence; None where that is all of them. `inputs` are arrays."""
+    first, past = inputs.reach[:, :1], inputs.reach[:, 1:]
+    if not first.any() and (past[:, 0] >= inputs.unit_mask.sum(1)).all():
+        return None
+    unit = first + np.arange(max(int((past - first).max()), 1))  # (B, N)
+    real = unit < past
+    unit = np.minimum(unit, np.maximum(past - 1, 0))
+
+    def chosen(part: Array) -> Array:
+        return np.take_along_axis(part, unit, 1)
+
+    return Near(
+        unit,
+        unit_mask=real,
+        words=chosen(inputs.words),
+        starts=chosen(inputs.starts) & real,
+        ends=chosen(inputs.ends) & real,
+        opens=chosen(inputs.opens) & real,
+        closes=chosen(inputs.closes) & real,
+        core=inputs.core - first,
+        reach=inputs.reach - first,
+    )
+
+
+def narrowed(inputs: Inputs) -> Inputs:
+    """The inputs as everything behind the encoder sees them: without the units that are context only."""
+    if inputs.near is None:
+        return inputs
+    _, *parts = inputs.near
+    return inputs._replace(near=None, **dict(zip(Near._fields[1:], parts, strict=True)))
 
 
 SHAPES = ("lower", "Title", "UPPER", "mIxed", "digit", "punctuation", "other")

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wingspan.batch import Gold, Inputs
+from wingspan.batch import Gold, Inputs, narrowed
 from wingspan.candidates import CandidatePolicy, Candidates
 from wingspan.encoders import Encoder, Words
+from wingspan.grid import pick
 from wingspan.heads import Head
 from wingspan.schedules import Moment
 from wingspan.spans import SpanRepresentation
@@ -19,7 +20,7 @@ from wingspan.spans import SpanRepresentation
 class States(NamedTuple):
     """All a model says about a batch; objectives and readers need nothing else."""
 
-    inputs: Inputs
+    inputs: Inputs  # narrowed, as candidates and gold are
     words: Words
     candidates: Candidates | None = None
     spans: Tensor | None = None  # (B, M, S); None where the scores were computed without it
@@ -49,6 +50,14 @@ class SpanModel(nn.Module):
         self.encoder = encoder
         self.scorer = scorer
 
+    def encode(self, inputs: Inputs) -> tuple[Inputs, Words]:
+        """Vectors of the units that spans can hold; what is only context was seen by the encoder and costs no spans."""
+        words: Words = self.encoder(inputs)
+        if inputs.near is None:
+            return inputs, words
+        top, *layers = (pick(layer, inputs.near.unit) for layer in (words.top, *words.layers))
+        return narrowed(inputs), Words(top, tuple(layers), words.sentence, inputs.near.unit_mask)
+
     def forward(
         self,
         inputs: Inputs,
@@ -59,7 +68,7 @@ class SpanModel(nn.Module):
         gold_vectors: bool = False,
     ) -> States:
         """Scores of all candidates. Vectors exist only where they are asked for; without `spans` no candidate does."""
-        words: Words = self.encoder(inputs)
+        inputs, words = self.encode(inputs)
         states = States(inputs, words)
         if self.scorer is None:
             return states

@@ -11,7 +11,7 @@ from typing import Any, Self, get_args
 import torch
 
 from wingspan import checkpoint
-from wingspan.batch import CALIBRATED, Collate, entities_found
+from wingspan.batch import CALIBRATED, Collate, entities_found, narrowed
 from wingspan.card import model_card
 from wingspan.corpora.context import segment_all, segment_rows
 from wingspan.corpora.given_texts import Text, as_document
@@ -218,7 +218,7 @@ class Recognizer:
         reader: Any = self.learner.objectives[self.recipe.read_with]
         states = self.learner.model(tensors(inputs, self.device), spans=reader.reads_spans)
         given = {} if self.calibration is None else {"temperature": self.calibration.temperature}
-        return entities_found(reader.read(states, threshold, **given), inputs, self.labels)
+        return entities_found(reader.read(states, threshold, **given), narrowed(inputs), self.labels)
 
 
 def finished(waiting: deque[Pending], overlap: Overlap) -> Iterator[Document]:

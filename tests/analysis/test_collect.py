@@ -49,7 +49,7 @@ def test_rows_say_what_the_model_says(kind):
     sentences = list(model.segment(gold))
     with torch.inference_mode():
         for number in sorted(set(rows.sentence.tolist()))[:4]:
-            states = model.learner.model(tensors(model.collate.inputs([sentences[number]]), "cpu"))
+            states = model.learner.model(tensors(model.collate.inputs([sentences[number]])._replace(near=None), "cpu"))
             cells = {
                 (int(s), int(e)): at
                 for at, (s, e, m) in enumerate(zip(*(part[0] for part in states.candidates[:3]), strict=True))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from wingspan.analysis.choosing import Chosen, choose_spans
 from wingspan.analysis.collected import Array, Collected
-from wingspan.batch import unit_ranges
+from wingspan.batch import narrowed, unit_ranges
 from wingspan.candidates import Candidates, Grid
 from wingspan.corpora.context import segment_rows
 from wingspan.heads import Head
@@ -128,13 +128,13 @@ def represent(recognizer: Recognizer, picked: Sequence[Picked], latent: Latent |
     most = max([len(row.chosen.spans) for row in picked] + [1])
     start, end = np.zeros((2, len(picked), most), dtype=np.int64)
     end += 1  # padding is the first unit, and never read
+    inside = narrowed(arrays)
     for row, (_, _, _, chosen) in enumerate(picked):
-        first, past = unit_ranges(arrays.words[row], int(arrays.unit_mask[row].sum()))
+        first, past = unit_ranges(inside.words[row], int(inside.unit_mask[row].sum()))
         for column, span in enumerate(chosen.spans):
             start[row, column], end[row, column] = first[span.start], past[span.end - 1]
-    inputs = tensors(arrays, recognizer.device)
+    inputs, words = recognizer.learner.model.encode(tensors(arrays, recognizer.device))
     begin, past_end = (torch.from_numpy(part).to(recognizer.device) for part in (start, end))
-    words = recognizer.learner.model.encoder(inputs)
     scorer = scorer_of(recognizer)
     if scorer.spans.takes_lists:
         vectors = scorer.spans(words, Candidates(begin, past_end, past_end > begin, None))  # (B, M, S)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from wingspan.batch import Collate
+from wingspan.batch import Collate, narrowed
 from wingspan.model import tensors
 from wingspan.naming import Synonyms, as_words, surface_of
 from wingspan.objectives.generation import Generation
@@ -69,8 +69,7 @@ def gold_vectors(
 ) -> Iterator[tuple[list[Named], torch.Tensor]]:
     """The gold entities of some sentences, and their span vectors.  (N, S)"""
     lower = generation_of(model).names.lower_case
-    sentences = [sentence for document in documents for sentence in model.segment(document, gold=True)]
-    sentences = [sentence for sentence in sentences if sentence.entities]
+    sentences = [sentence for sentence in model.segment(documents, gold=True) if sentence.entities]
     collate = Collate(model.learner.model.encoder.tokenize, model.labels, {})
     names = model.labels.names()
     order = batches([len(sentence.words) for sentence in sentences], batch_size, budget=model.recipe.train.budget)
@@ -79,11 +78,12 @@ def gold_vectors(
         batch = collate(chosen)
         inputs, gold = tensors(batch.inputs, model.device), tensors(batch.gold, model.device)
         states = model.learner.model(inputs, gold, spans=False, gold_vectors=True)
+        units = narrowed(batch.inputs).words
         rows, places = batch.gold.mask.nonzero()
         entities: list[Named] = []
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-            first = int(batch.inputs.words[row, batch.gold.start[row, place]])
-            last = int(batch.inputs.words[row, batch.gold.end[row, place] - 1])
+            first = int(units[row, batch.gold.start[row, place]])
+            last = int(units[row, batch.gold.end[row, place] - 1])
             label = names[batch.gold.label[row, place]] or ""
             words = chosen[row].words[first : last + 1]
             surface = surface_of(chosen[row], Entity.at(label, first, last + 1))

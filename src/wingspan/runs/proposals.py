@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from wingspan.batch import narrowed
 from wingspan.candidates import Proposed
 from wingspan.model import tensors
 from wingspan.recognizer import Recognizer
@@ -85,10 +86,10 @@ def candidates_in_words(
 ) -> Iterator[set[tuple[int, int]]]:
     """The candidates of each sentence of a batch as (start, end) in words."""
     arrays = recognizer.collate.inputs(sentences)
-    inputs, policy = tensors(arrays, recognizer.device), policy_of(recognizer)
-    words = recognizer.learner.model.encoder(inputs)
+    policy = policy_of(recognizer)
+    inputs, words = recognizer.learner.model.encode(tensors(arrays, recognizer.device))
     chosen = policy(inputs, words) if budget is None else policy.best(inputs, words, budget)
     start, end, mask = (part.cpu().numpy() for part in chosen[:3])
-    for row, units in enumerate(arrays.words):
+    for row, units in enumerate(narrowed(arrays).words):
         first, last = units[start[row][mask[row]]], units[end[row][mask[row]] - 1] + 1
         yield set(zip(first.tolist(), last.tolist(), strict=True))
