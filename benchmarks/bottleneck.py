@@ -2,7 +2,7 @@
 
 python benchmarks/bottleneck.py --data $WINGSPAN_DATA --output benchmarks/results/bottleneck.jsonl
 
-Proposals give the bottleneck fewer spans; `compress_generate.py run --systems supvib-proposals` says what F1 they cost.
+Proposals give the bottleneck fewer spans; `compress_generate.py --systems supvib-proposals` says what F1 they cost.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def arguments(about: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--dev-only", action="store_true", help="no test scores: for choosing settings")
     parser.add_argument("--limit", type=int, default=0, help="only the first documents: for rehearsals")
     parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--time-budget", type=float, default=0, help="seconds after which no run is started")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--predictions", type=Path, help="folder for what each run finds in dev and test")
     parser.add_argument("--output", type=Path, required=True)
@@ -41,26 +43,35 @@ def find_corpus(folder: Path, part: str) -> Path:
     raise SystemExit(f"{folder}: no {part}.jsonl")
 
 
+def gold(folder: Path, part: str, label: str | None = None, limit: int = 0) -> list[Any]:
+    """The documents of a part, with the entities of one label or of all."""
+    from wingspan.runs.reading import documents_of
+
+    found = documents_of(find_corpus(folder, part), None)[: limit or None]
+    if label is None:
+        return found
+    return [replace(d, entities=tuple(e for e in d.entities if e.label == label)) for d in found]
+
+
 def train(job: Job) -> tuple[Row, Any, dict[str, Any]]:
     """One training: its row, the model, and the documents by part."""
     import torch
     from rich.console import Console
 
     from wingspan.corpora.statistics import describe
-    from wingspan.runs.reading import Corpora, documents_of
+    from wingspan.runs.reading import Corpora
     from wingspan.runs.train import Job as Training
     from wingspan.runs.train import prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
-    folder = Path(job["data"]) / job["corpus"]
-    parts = {part: documents_of(find_corpus(folder, part), None) for part in ("train", "dev", "test")}
-    if job.get("limit"):
-        parts = {part: documents[: job["limit"]] for part, documents in parts.items()}
+    folder = Path(job["data"]) / job.get("folder", job["corpus"])
+    parts = {part: gold(folder, part, job.get("label"), job["limit"]) for part in ("train", "dev", "test")}
     recipe = prepare(job["recipe"], job["encoder"], job["settings"])
     began = time.perf_counter()
     corpora = Corpora(parts["train"], parts["dev"], () if job["dev_only"] else parts["test"])
-    model, _ = run(Training(recipe, corpora, seed=job["seed"]), Console(quiet=True))
+    training = Training(recipe, corpora, seed=job["seed"], lexicon=job.get("lexicon"))
+    model, _ = run(training, Console(quiet=True))
     row = {name: job[name] for name in (*KEY, "commit")}
     row |= {
         "max_width": model.recipe.max_width,
@@ -115,6 +126,10 @@ def run_jobs(given: argparse.Namespace, jobs: list[Job], work: Callable[[Job], R
     with ProcessPoolExecutor(given.workers, mp_context=spawn) as pool, given.output.open("a") as out:
         waiting = {pool.submit(work, job): job for job in jobs}
         for future in as_completed(waiting):
+            if given.time_budget and time.perf_counter() - began > given.time_budget:
+                pool.shutdown(wait=False, cancel_futures=True)
+            if future.cancelled():
+                continue
             job = waiting[future]
             name = f"{job['corpus']} {job['recipe']} seed {job['seed']}"
             error = future.exception()
