@@ -30,7 +30,13 @@ def folder(tmp_path_factory, browser):
     documents = gold()
     subject = Subject.of(documents, {"A": [damaged(documents)], "B": [damaged(documents, 5)]}, documents)
     write_report(
-        report_of("Two systems", subject, from_documents(subject, Asked(samples=20)), {}), folder / "real.html"
+        report_of(
+            "Two systems",
+            subject,
+            from_documents(subject, Asked(samples=20, attributes=["entity_length", "nested_role"])),
+            {},
+        ),
+        folder / "real.html",
     )
     write(documents, folder / "gold.jsonl")
     show.write(show.gather(folder / "gold.jsonl"), folder / "show.html")

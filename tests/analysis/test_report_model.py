@@ -1,5 +1,6 @@
 """A report from a real run of a tiny model: every table and figure kind of the papers has its place in it."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from wingspan.analysis.collected import load_collected
 from wingspan.corpora import read
 
 PAGE = ROOT / "docs" / "analysis.md"
+ATTRIBUTES = ["entity_length", "text_length", "label_consistency", "entity_density", "nested_role"]
+"""Those of the papers; the others are tested elsewhere, and every figure takes its time."""
 ROW = re.compile(r"^\| (00\d) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
@@ -26,8 +29,34 @@ def analyzed(prepared, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("analyzed")
     model, dev, train = (prepared / name for name in ("model", "dev.jsonl", "train.jsonl"))
     console = Console(quiet=True)
-    analyze_model(str(model), dev, folder, train, Settings(samples=20), console, device="cpu")
+    settings = Settings(samples=20, attributes=ATTRIBUTES)
+    analyze_model(str(model), dev, folder, train, settings, console, device="cpu")
     return folder
+
+
+@pytest.fixture(scope="module")
+def written(prepared, tmp_path_factory) -> Path:
+    """The report on a model whose training had decoders."""
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    import wingspan
+    from trainings import tiny
+    from wingspan.record import override
+    from wingspan.runs.analyze import Settings
+    from wingspan.runs.analyze_model import analyze_model
+
+    recipe = tiny("compress_generate/supvib-spanreco")
+    for key, value in {"latent_size": 8, "embedding_size": 8, "hidden": 16}.items():
+        recipe = override(recipe, f"terms.generate.objective.{key}", str(value))
+    recipe = replace(recipe, phases=tuple(replace(phase, epochs=1) for phase in recipe.phases))
+    folder = tmp_path_factory.mktemp("written")
+    wingspan.train(recipe, train=prepared / "train.jsonl", output=folder / "run", device="cpu")
+    settings = Settings(samples=5, attributes=["entity_length"], skip=["robustness"])
+    dev, console = prepared / "dev.jsonl", Console(quiet=True)
+    analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu")
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +69,8 @@ def compared(prepared, analyzed, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
     systems = [f"model={analyzed / 'predictions.jsonl'}", f"gold={prepared / 'dev.jsonl'}"]
     console = Console(quiet=True)
-    analyze_documents(prepared / "dev.jsonl", systems, folder, None, Settings(samples=20), console)
+    settings = Settings(samples=20, attributes=["entity_length"])
+    analyze_documents(prepared / "dev.jsonl", systems, folder, None, settings, console)
     return folder
 
 
@@ -66,14 +96,26 @@ def test_chapters_are_in_order(analyzed):
     assert names == chapters
 
 
+def test_what_decoders_write_is_shown(written, prepared):
+    entities = [e for one in read(prepared / "dev.jsonl") for e in one.entities if not e.discontinuous]
+    with (written / "tables" / "generation.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["task"] == "the entity's own words"
+    assert 0 < int(row["entities"]) <= len(entities)
+    with (written / "tables" / "generation-by-label.csv").open() as file:
+        counts = {each["label"]: int(each["entities"]) for each in csv.DictReader(file)}
+    assert sum(counts.values()) == int(row["entities"])
+    assert load_collected(written / "collected.npz").latent.shape[1] == 8
+
+
 def anchors_of(cell: str) -> list[str]:
     return re.findall(r"`#([\w-]+)`", cell)
 
 
-def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared):
+def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared, written):
     ids = {
         anchor
-        for folder in (analyzed, compared)
+        for folder in (analyzed, compared, written)
         for anchor in re.findall(r'\bid="([\w-]+)"', (folder / "report.html").read_text())
     }
     rows = ROW.findall(PAGE.read_text())

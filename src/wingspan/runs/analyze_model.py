@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from wingspan.analysis.collect import collect
+from wingspan.analysis.collect import Latent, collect
+from wingspan.analysis.generated import generation_of, regenerate
 from wingspan.analysis.report.blocks import Prose, Report, Section
 from wingspan.analysis.report.building import Step, from_documents, report_of
 from wingspan.analysis.report.model_chapters import perturbed, trained
 from wingspan.analysis.report.representation import representation
 from wingspan.analysis.report.subject import Subject
+from wingspan.analysis.report.writing import writing
 from wingspan.analysis.robustness import robustness
 from wingspan.corpora import write as save
+from wingspan.objectives.generation import Generation
 from wingspan.recognizer import Recognizer
 from wingspan.record import to_record
 from wingspan.runs.analyze import Settings, steps, write
 from wingspan.runs.score import documents
 from wingspan.text import Document
+from wingspan.training.phases import load_phase
 
 MOST_PERTURBED = 300
 """How many documents are perturbed: each perturbation is another prediction of all of them."""
@@ -76,20 +81,43 @@ def chapters(
             return recognizer.predict(documents, batch_size=batch_size)
 
         yield perturbed(robustness(predict, chosen, seed=settings.seed), len(chosen))
+    writer = with_decoders(folder, recognizer)
     if "representation" not in settings.skip:
         step("collecting spans")
-        yield collected(recognizer, gold, output, figures, settings.seed)
+        yield collected(writer or recognizer, gold, output, figures, settings.seed)
+    if writer is not None:
+        step("writing entities again")
+        tasks = generation_of(writer).tasks
+        yield writing({task: regenerate(writer, gold, task=task, batch_size=batch_size) for task in tasks})
     journal = folder / "journal.jsonl"
     parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
     facts = {"system": recognizer.recipe.paper, "parameters": parameters, **recognizer.facts}
     yield trained(to_record(recognizer.recipe), facts, journal if journal.is_file() else None, figures)
 
 
+def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:
+    """The model with the decoders of its training, where the recipe has them and the run kept them."""
+    objectives = [term.objective for term in recognizer.recipe.terms.values()]
+    generates = any(isinstance(part, partial) and part.func is Generation for part in objectives)
+    kept = sorted((folder / "state").glob("phase-*/learner.safetensors"))
+    if not generates or not kept:
+        return None
+    return load_phase(folder, len(kept), device=recognizer.device)
+
+
 def collected(recognizer: Recognizer, gold: Sequence[Document], output: Path, figures: Path, seed: int) -> Section:
     """The rows about spans, kept as a file, and what they show; a model without spans is said to have none."""
     try:
-        rows = collect(recognizer, gold, seed=seed)
+        rows = collect(recognizer, gold, seed=seed, latent=latents(recognizer))
     except ValueError as error:
         return Section("representation", "Representation", [Prose((str(error),))])
     rows.save(output / "collected.npz")
     return representation(rows, figures)
+
+
+def latents(recognizer: Recognizer) -> Latent | None:
+    """The posterior means of a generator, where there is one (000, Figure 2)."""
+    if not any(isinstance(objective, Generation) for objective in recognizer.learner.objectives.values()):
+        return None
+    generation = generation_of(recognizer)
+    return lambda vectors: generation.latent(vectors)[0]
