@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,6 +20,7 @@ from wingspan.recipes import NAMES, find, ranges
 from wingspan.runs import tune_trials
 from wingspan.runs.tune import Order, tune
 from wingspan.runs.tune_space import own_values, search_space, value_of
+from wingspan.runs.tune_study import Place, open_study
 
 pytest.importorskip("optuna")
 QUIET = Console(quiet=True)
@@ -87,6 +90,22 @@ def test_two_workers_share_one_study(tmp_path, shell):
     assert set(found["best"]["settings"]) == set(DEFAULT)
     lines = (tmp_path / "search" / "trials.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == found["trials"]
+
+
+@pytest.mark.filterwarnings("ignore:Heartbeat of storage")
+def test_a_queued_trial_is_started_once(tmp_path):
+    place = Place(str(tmp_path / "study.db"), "race")
+    studies = [open_study(place, "none", 1, seed) for seed in range(4)]
+    for number in range(3):
+        studies[0].enqueue_trial({"x": number})
+    together = threading.Barrier(4)
+
+    def ask(study) -> int:
+        together.wait()
+        return study.ask().number
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(ask, studies)) == [0, 1, 2, 3]
 
 
 def test_train_and_plans_take_the_best_settings(tmp_path, shell):

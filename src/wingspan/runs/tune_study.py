@@ -79,6 +79,8 @@ def open_study(place: Place, pruner: Pruner, epochs: int, seed: int) -> Any:
             grace_period=3 * place.heartbeat,
             heartbeat_stale_trial_callback=library.storages.RetryHeartbeatStaleTrialCallback(max_retry=3),
         )
+        if storage.engine.dialect.name == "sqlite":
+            take_turns(storage.engine)
         study = library.create_study(
             storage=storage,
             study_name=place.name,
@@ -89,6 +91,25 @@ def open_study(place: Place, pruner: Pruner, epochs: int, seed: int) -> Any:
         draws = random.Random(f"{seed} {len(study.get_trials(deepcopy=False))}").getrandbits(31)
         study.sampler = library.samplers.TPESampler(seed=draws, constant_liar=True)
     return study
+
+
+def take_turns(engine: Any) -> None:
+    """Makes every transaction with a SQLite file wait for the one before it, reads included.
+
+    Otherwise two processes may both read that a queued trial waits, and both start it: SQLite has no row locks, and
+    Python's driver begins a transaction at the first write only.
+    """
+    from sqlalchemy import event
+
+    def driver_begins_nothing(connection: Any, _: Any) -> None:
+        connection.isolation_level = None
+
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", driver_begins_nothing)
+    event.listen(engine, "begin", begin)
+    engine.dispose()  # connections that were opened before know nothing of this
 
 
 def make_pruner(name: Pruner, epochs: int) -> Any:
