@@ -19,7 +19,8 @@ from rich.console import Console
 
 from trainings import TINY
 from wingspan.corpora import write
-from wingspan.experiments.plan import Plan, read_plan
+from wingspan.experiments.plan import Plan
+from wingspan.experiments.plan_file import read_plan
 from wingspan.runs.experiment import experiment
 from wingspan.text import Document, Entity, Span
 from wingspan.training.journal import Journal

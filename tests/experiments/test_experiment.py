@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from plans import documents, plan, plan_file, started
+from plans import QUICK, documents, make_corpora, plan, plan_file, started
 from rich.console import Console
 
 from wingspan.corpora import read
@@ -77,7 +77,7 @@ def test_two_processes_share_the_runs(tmp_path):
 
 
 def test_a_run_with_checkpoints_goes_on_in_the_middle(tmp_path):
-    one = plan(tmp_path, seeds=[1], recipes=["baseline"], corpora=plan_corpora(tmp_path)[:1], checkpoints=True)
+    one = plan(tmp_path, seeds=[1], recipes=["baseline"], corpora=make_corpora(tmp_path)[:1], checkpoints=True)
     process = started(one, ("step", 8))  # in the third epoch of six
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -88,15 +88,9 @@ def test_a_run_with_checkpoints_goes_on_in_the_middle(tmp_path):
     assert log.count("epoch 6 ") == 1
     assert not (tmp_path / "results" / "running" / line["id"]).exists()
     (tmp_path / "again").mkdir()
-    whole = plan(tmp_path / "again", seeds=[1], recipes=["baseline"], corpora=plan_corpora(tmp_path / "again")[:1])
+    whole = plan(tmp_path / "again", seeds=[1], recipes=["baseline"], corpora=make_corpora(tmp_path / "again")[:1])
     experiment(whole, QUIET)
     assert lasting(lines(tmp_path / "again")[0]) == lasting(line)
-
-
-def plan_corpora(folder) -> list[dict]:
-    from plans import make_corpora
-
-    return make_corpora(folder)
 
 
 DEADLY = """
@@ -177,6 +171,22 @@ def test_fractions_make_a_learning_curve(tmp_path, shell):
         "| | first, 30 % | first, 100 % | second, 30 % | second, 100 % |"
         in (tmp_path / "results" / "table.md").read_text()
     )
+
+
+def test_a_lexicon_reaches_the_training(tmp_path, shell):
+    corpora = [{**corpus, "lexicon": "names.tsv"} for corpus in make_corpora(tmp_path)[:1]]
+    (tmp_path / "names.tsv").write_text("C1\tDrug\taspirin\tacetylsalicylic acid\n")
+    sizes = {f"terms.generate.objective.{name}": 8 for name in ("latent_size", "embedding_size", "hidden")}
+    changes = {"recipes": ["compress_generate"], "set": {**QUICK, **sizes, "phases.0.epochs": 1}, "seeds": [1]}
+    shell("experiment", plan_file(tmp_path, corpora=corpora, **changes))
+    (line,) = lines(tmp_path)
+    assert line["lexicon"] == str(tmp_path / "names.tsv")
+    assert "synonyms" in (tmp_path / "results" / "logs" / f"{line['id']}.log").read_text()
+    (tmp_path / "names.tsv").write_text("C1\tDrug\taspirin\tASA\n")
+    shell("experiment", plan_file(tmp_path, corpora=corpora, **changes))
+    assert len(lines(tmp_path)) == 2  # another lexicon, another run
+    (tmp_path / "names.tsv").unlink()
+    assert "names.tsv: there is no such lexicon" in shell.refuses("experiment", tmp_path / "plan.toml")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def experiment(
 
     from rich.console import Console
 
-    from wingspan.experiments.plan import read_plan
+    from wingspan.experiments.plan_file import read_plan
     from wingspan.runs.experiment import experiment as run
     from wingspan.runs.figures import write_figures
 
@@ -82,6 +82,7 @@ def tune(
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: a setting for all trials.")] = None,
+    lexicon: Annotated[str | None, typer.Option(help="Synonyms, as `wingspan train` takes them.")] = None,
     range: Annotated[
         list[str] | None, typer.Option(help="key=low:high, key=low:high:log or key=a,b,c; besides the recipe's own.")
     ] = None,
@@ -124,6 +125,7 @@ def tune(
         name,
         seed,
         device,
+        lexicon,
     )
     found = run(order, Console(stderr=json is not None and str(json) == "-"))
     if json is not None:

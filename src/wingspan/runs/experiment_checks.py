@@ -13,6 +13,7 @@ from wingspan.recipe import expect
 from wingspan.recognizer import usable_device
 from wingspan.record import to_record
 from wingspan.runs.experiment_run import Assignment, read_part
+from wingspan.runs.synonyms import lexicon_of
 from wingspan.runs.train import prepare
 
 
@@ -42,7 +43,9 @@ def check_recipes(plan: Plan) -> None:
 
 def corpus_fingerprints(corpus: PlannedCorpus) -> dict[str, str]:
     """Reads all parts of a corpus once: what is in them is part of a run's identity."""
-    found = {part: describe(read_part(paths, corpus.format)) for part, paths in corpus.files().items()}
+    documents = {part: read_part(paths, corpus.format) for part, paths in corpus.files().items()}
+    lexicon_of(corpus.lexicon, documents["train"])  # read to see that it can be
+    found = {part: describe(some) for part, some in documents.items()}
     if not found["train"].entities:
         raise ValueError(f"corpus {corpus.name!r}: no entity in {corpus.train[0]}; there is nothing to learn")
     return {part: statistics.fingerprint for part, statistics in found.items()}

@@ -92,6 +92,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
         "settings": dict(planned.settings),
         "encoder": planned.system.encoder or encoder_name(model.recipe),
         "corpus": {"name": planned.corpus.name, "fingerprints": dict(assignment.fingerprints)},
+        "lexicon": planned.corpus.lexicon,
         "seed": planned.seed,
         "fraction": planned.fraction,
         "train_documents": len(train),
@@ -123,7 +124,9 @@ def train_model(assignment: Assignment, recipe: Recipe, corpora: Corpora) -> Rec
     with assignment.log.open("a", encoding="utf-8") as log:
         console = Console(file=log, width=160)
         console.print(f"{planned} ({assignment.id})", highlight=False, markup=False)
-        job = Job(recipe, corpora, folder, planned.seed, resume=resume, device=plan.device)
+        job = Job(
+            recipe, corpora, folder, planned.seed, resume=resume, device=plan.device, lexicon=planned.corpus.lexicon
+        )
         return run(job, console)[0]
 
 

@@ -23,6 +23,7 @@ from wingspan.recognizer import usable_device
 from wingspan.runs.processes import last_words, starting
 from wingspan.runs.reading import gather
 from wingspan.runs.speaking import say
+from wingspan.runs.synonyms import lexicon_of
 from wingspan.runs.train import prepare
 from wingspan.runs.tune_outcome import Found, conclude, news, told
 from wingspan.runs.tune_space import as_text, own_values, search_space
@@ -54,6 +55,7 @@ class Order:
     name: str | None = None
     seed: int = 1
     device: str | None = None
+    lexicon: str | None = None
     heartbeat: int = 20
     """Seconds; a trial that is silent for three times as long is taken for dead and queued again."""
 
@@ -96,6 +98,7 @@ def prepared(order: Order) -> tuple[Search, Recipe, dict[str, str]]:
     usable_device(order.device)
     expect(recipe.encoder(), Encoder)
     corpora = gather(order.train, order.dev, None, order.format)
+    lexicon_of(order.lexicon, corpora.train)  # read to see that it can be
     content = {"train": describe(corpora.train).fingerprint, "dev": describe(corpora.dev).fingerprint}
     epochs = sum(recipe.train.epochs if phase.epochs is None else phase.epochs for phase in recipe.phases)
     deadline = time.time() + order.time_budget if order.time_budget is not None else None
@@ -113,6 +116,7 @@ def prepared(order: Order) -> tuple[Search, Recipe, dict[str, str]]:
         order.pruner,
         order.seed,
         order.device,
+        order.lexicon,
         deadline,
     )
     return search, recipe, content
@@ -126,6 +130,7 @@ def claim(study: Any, search: Search, content: Mapping[str, str]) -> None:
         "settings": dict(search.settings),
         "ranges": {key: repr(one) for key, one in search.space.items()},
         "seed": search.seed,
+        "lexicon": search.lexicon,
         **{f"{part} corpus": fingerprint for part, fingerprint in content.items()},
     }
     before = study.user_attrs.get("search")

@@ -62,11 +62,14 @@ def own_values(recipe: Recipe, space: Space) -> dict[str, Any] | None:
 def value_of(recipe: Recipe, key: str) -> Any:
     """What a recipe has under a name of `--set`; the default of the part where the recipe says nothing."""
     value: Any = recipe
-    for name in key.split("."):
+    names = key.split(".")
+    for place, name in enumerate(names):
         if isinstance(value, partial):
             parameters = inspect.signature(value.func).parameters
             value = value.keywords.get(name, parameters[name].default if name in parameters else None)
         elif isinstance(value, Mapping):
+            if ".".join(names[place:]) in value:  # names of parameters, dots and all
+                return value[".".join(names[place:])]
             value = value.get(name)
         else:
             value = getattr(value, name, None) if is_dataclass(value) else None

@@ -39,6 +39,7 @@ class Search:
     pruner: Pruner = "median"
     seed: int = 1
     device: str | None = None
+    lexicon: str | None = None
     deadline: float | None = None
     """When no trial is to be started any more, as `time.time` counts."""
 
@@ -98,7 +99,8 @@ def try_settings(search: Search, trial: Any, console: Console) -> float:
 
     console.print(f"Trial {trial.number}: {settings}", highlight=False, markup=False)
     corpora = gather(search.train, search.dev, None, search.format)
-    run(Job(recipe, corpora, seed=search.seed, device=search.device, watch=watch), console)
+    job = Job(recipe, corpora, seed=search.seed, device=search.device, watch=watch, lexicon=search.lexicon)
+    run(job, console)
     return best
 
 
