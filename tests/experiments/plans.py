@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import signal
 import sys
 import tomllib
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import torch._dynamo
 import torch.distributed.tensor  # both are imported by the first training, which takes seconds: once is enough
 from rich.console import Console
 
+from killing import deadly
 from trainings import TINY
 from wingspan.corpora import write
 from wingspan.experiments.plan import Plan
@@ -110,22 +110,6 @@ def call(target: Callable, arguments: tuple[object, ...], kill: tuple[str, int] 
     elif kill is not None:
         Journal.write = deadly(Journal.write, kill[1], half_a_line)
     target(*arguments, Console(quiet=True))
-
-
-def deadly(original: Callable, number: int, last: Callable[..., None] | None = None) -> Callable:
-    """The function, with SIGKILL at the so-manieth call."""
-    calls = 0
-
-    def counted(*arguments, **others):
-        nonlocal calls
-        calls += 1
-        if calls == number:
-            if last is not None:
-                last(*arguments)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(*arguments, **others)
-
-    return counted
 
 
 def half_a_line(journal: Any, *_: object) -> None:

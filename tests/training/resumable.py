@@ -2,9 +2,7 @@
 
 import multiprocessing
 import os
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -12,6 +10,7 @@ import torch._dynamo
 import torch.distributed.tensor  # both are imported by the first training, which takes seconds: once is enough
 
 import wingspan
+from killing import deadly
 from trainings import dev_documents, tiny, train_documents
 from wingspan.training import state
 
@@ -46,22 +45,6 @@ def run(folder: Path, resume: bool, kill: tuple[str, int] | None) -> None:
         device="cpu",
         resume=resume,
     )
-
-
-def deadly(original: Callable, number: int, last: Callable[..., None] | None = None) -> Callable:
-    """The function, with SIGKILL at the so-manieth call."""
-    calls = 0
-
-    def call(*arguments, **others):
-        nonlocal calls
-        calls += 1
-        if calls == number:
-            if last is not None:
-                last(*arguments)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(*arguments, **others)
-
-    return call
 
 
 def half_a_file(path: Path, *_: object) -> None:
