@@ -155,6 +155,18 @@ def test_proposals_and_generation_go_together():
     assert len(regenerate(model, train_documents(1))) == len(train_documents(1)[0].entities)
 
 
+@pytest.mark.parametrize("context", ["sentence", "document"])
+def test_entities_are_written_in_order_whatever_they_are_read_with(context):
+    recipe = small("compress_generate/supvib-spanreco")
+    recipe = replace(recipe, segments=replace(recipe.segments, context=context, max_length=40))
+    documents = train_documents(3)
+    model = wingspan.train(recipe, train=documents, device="cpu")
+    found = [(pair.label, pair.surface) for pair in regenerate(model, documents, batch_size=3)]
+    assert sorted(found) == sorted((e.label, d.text_of(e)) for d in documents for e in d.entities)
+    alone = [(pair.label, pair.surface) for d in documents for pair in regenerate(model, [d])]
+    assert found == alone
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -51,16 +51,16 @@ def regenerate(
 ) -> list[Written]:
     """What is written for each gold entity, in the order of the documents; discontinuous ones are left out."""
     generation = generation_of(model)
-    found: list[Written] = []
+    found: list[tuple[int, Written]] = []
     for entities, vectors in gold_vectors(model, documents, batch_size):
         texts = generation.write(vectors, task, how, draw=draw)
-        for (label, surface, words), text in zip(entities, texts, strict=True):
-            found.append(Written(label, surface, words, tuple(text)))
-    return found
+        for (number, label, surface, words), text in zip(entities, texts, strict=True):
+            found.append((number, Written(label, surface, words, tuple(text))))
+    return [written for _, written in sorted(found, key=lambda pair: pair[0])]
 
 
-Named = tuple[str, str, tuple[str, ...]]
-"""Label, surface and words of a gold entity, words as the decoder has them."""
+Named = tuple[int, str, str, tuple[str, ...]]
+"""The number of a gold entity's sentence, its label, surface and words, words as the decoder has them."""
 
 
 @torch.inference_mode()
@@ -73,8 +73,8 @@ def gold_vectors(
     collate = Collate(model.learner.model.encoder.tokenize, model.labels, {})
     names = model.labels.names()
     order = batches([len(sentence.words) for sentence in sentences], batch_size, budget=model.recipe.train.budget)
-    for at in sorted(order):
-        chosen = [sentences[i] for i in sorted(at)]
+    for numbers in order:
+        chosen = [sentences[number] for number in numbers]
         batch = collate(chosen)
         inputs, gold = tensors(batch.inputs, model.device), tensors(batch.gold, model.device)
         states = model.learner.model(inputs, gold, spans=False, gold_vectors=True)
@@ -87,7 +87,8 @@ def gold_vectors(
             label = names[batch.gold.label[row, place]] or ""
             words = chosen[row].words[first : last + 1]
             surface = surface_of(chosen[row], Entity.at(label, first, last + 1))
-            entities.append((label, surface, tuple(word.lower() for word in words) if lower else words))
+            written = tuple(word.lower() for word in words) if lower else words
+            entities.append((numbers[row], label, surface, written))
         yield entities, states.gold[torch.from_numpy(rows), torch.from_numpy(places)]
 
 
