@@ -63,7 +63,10 @@ def study_names(
 
     Words are those of all sentences and, with `synonym_words`, of the synonyms.
     """
-    counts = Counter(word.lower() if lower_case else word for sentence in sentences for word in sentence.words)
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        words = sentence.words[sentence.core.start : sentence.core.end]  # the others are those of another sentence
+        counts.update(word.lower() if lower_case else word for word in words)
     names: Names = {}
     entities = covered = 0
     for sentence in sentences:
@@ -74,8 +77,8 @@ def study_names(
             surface = surface_of(sentence, entity)
             known = names.setdefault(entity.label, {})
             if surface not in known:
-                found = lexicon.synonyms(surface, entity.label)[:most]
-                known[surface] = [as_words(name, lower_case)[:longest] for name in found]
+                found = [as_words(name, lower_case) for name in lexicon.synonyms(surface, entity.label)[:most]]
+                known[surface] = [name[:longest] for name in found if name]
                 if synonym_words:
                     counts.update(word for name in known[surface] for word in name)
             entities += 1
