@@ -22,7 +22,7 @@ class Compression(Objective):
         self,
         sizes: Sizes,
         *,
-        beta: float = 1e-5,
+        beta: float = 3e-6,
         schedule: Literal["constant", "linear", "warmup"] = "linear",
         within_words: bool = False,
     ) -> None:

@@ -45,7 +45,7 @@ def baseline(name: str = "baseline") -> Recipe:
     )
 
 
-def compressed(name: str = "supvib", beta: float = 1e-5) -> Recipe:
+def compressed(name: str = "supvib", beta: float = 3e-6) -> Recipe:
     """SupVIB: the bottleneck, with what it charges; with beta 0 nothing is charged."""
     start = baseline(name)
     terms = {**start.terms, "compress": Term(partial(Compression, beta=beta))} if beta else start.terms
