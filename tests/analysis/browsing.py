@@ -45,21 +45,23 @@ OUTSIDE = """() => [...document.querySelectorAll("main *")].filter(one => {
 """Names what sticks out of the window, tables aside, which scroll inside of their frames."""
 
 CONTRASTS = """() => {
-  const numbers = color => color.match(/[\\d.]+/g).map(Number);
+  const numbers = color => {
+    const found = color.match(/[\\d.]+/g).map(Number);
+    return color.startsWith("color(") ? [...found.slice(0, 3).map(value => value * 255), ...found.slice(3)] : found;
+  };
   const light = rgb => {
     const [r, g, b] = rgb.map(value => value / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const paper = element => {
-    for (let one = element; one; one = one.parentElement) {
-      const [r, g, b, a = 1] = numbers(getComputedStyle(one).backgroundColor);
-      if (a === 1) return [r, g, b];
-    }
+  const paper = element => {  // a tint lets some of what is behind it through
+    const [r, g, b, a = 1] = numbers(getComputedStyle(element).backgroundColor);
+    if (a === 1 || !element.parentElement) return [r, g, b];
+    return paper(element.parentElement).map((value, n) => value * (1 - a) + [r, g, b][n] * a);
   };
   const low = [];
   const texts = "main p, h1, h2, h3, h4, td, th, dt, dd, .contents a, .ws-chip, button";
   for (const one of document.querySelectorAll(texts)) {
-    if (!one.checkVisibility() || !one.textContent.trim() || one.classList.contains("tint")) continue;
+    if (!one.checkVisibility() || !one.textContent.trim()) continue;
     const [a, b] = [light(numbers(getComputedStyle(one).color).slice(0, 3)), light(paper(one))].sort((x, y) => y - x);
     if ((a + 0.05) / (b + 0.05) < 4.5) low.push(`${one.tagName}.${one.className} ${one.textContent.slice(0, 20)}`);
   }

@@ -134,9 +134,9 @@ def test_a_rise_is_green_where_more_is_better_and_red_where_it_costs(tmp_path):
     write_report(Report("r", [Section("s", "S", [table])]), tmp_path / "r.html")
     body = re.search(r"<tbody>.*?</tbody>", (tmp_path / "r.html").read_text(), re.DOTALL)[0]
     assert re.findall(r'class="tint (\w+)" style="--t:([\d.]+)"', body) == [
-        ("up", "0.50"),
-        ("down", "0.25"),
-        ("down", "0.25"),
+        ("up", "0.45"),
+        ("down", "0.23"),
+        ("down", "0.23"),
         ("up", "0.00"),
     ]
 

@@ -115,3 +115,12 @@ def test_documents_meet_by_id_and_an_empty_gold_is_said(one):
     assert table(one, "scores")["micro"][:3] == (50.0, 50.0, 50.0)  # the predictions came in another order
     with pytest.raises(ValueError, match="no documents"):
         Subject.of([], {"A": [[]]})
+
+
+def test_what_happened_to_predictions_of_other_tools_is_said():
+    rows = [Document(f"row{n}", text) for n, text in enumerate(["aspirin cures", "heart pain", "EGFR and aspirin"])]
+    subject = Subject.of(GOLD, {"tagger": [rows]})
+    assert [document.text for document in subject.found("tagger")] == list(TEXTS)
+    report = report_of("rows", subject, from_documents(subject, Asked(samples=5, attributes=["entity_length"])), {})
+    notes = next(block for block in report.blocks() if getattr(block, "name", "") == "notes")
+    assert all(note.startswith("Note: tagger: ") for note in notes.paragraphs)

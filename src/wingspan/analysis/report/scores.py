@@ -46,7 +46,8 @@ def overview(
     blocks.append(Facts("corpus", "The gold corpus", corpus_facts(subject.gold)))
     if subject.training is not None:
         blocks.append(Facts("training-corpus", "The training corpus", corpus_facts(subject.training)))
-    blocks += [Prose(tuple(f"Note: {note}." for note in notes))] if notes else []
+    said_too = [f"Note: {note}." for note in dict.fromkeys([*notes, *subject.notes])]
+    blocks += [Prose(tuple(said_too), name="notes")] if said_too else []
     return Section("overview", "Overview", blocks)
 
 

@@ -18,6 +18,7 @@ class Subject:
     gold: Sequence[Document]
     systems: Mapping[str, Runs]
     training: Sequence[Document] | None = None
+    notes: tuple[str, ...] = ()  # what happened to predictions of other tools on their way onto the gold texts
 
     @classmethod
     def of(
@@ -34,13 +35,13 @@ class Subject:
         """
         if not gold:
             raise ValueError("the gold has no documents; give a corpus with at least one")
-        ordered = {
-            name: [
-                [found for _, found in pair(gold, place_on_gold(gold, run).documents, allow_missing)] for run in runs
-            ]
-            for name, runs in systems.items()
-        }
-        return cls(gold, ordered, training)
+        ordered: dict[str, Runs] = {}
+        notes: list[str] = []
+        for name, runs in systems.items():
+            placed = [place_on_gold(gold, run) for run in runs]
+            ordered[name] = [[found for _, found in pair(gold, one.documents, allow_missing)] for one in placed]
+            notes += [f"{name}: {note}" for one in placed for note in one.notes]
+        return cls(gold, ordered, training, tuple(notes))
 
     @property
     def names(self) -> list[str]:

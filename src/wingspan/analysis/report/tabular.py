@@ -10,6 +10,7 @@ from wingspan.views.markup import escaped
 
 MISSING = "–"
 SIGNED = ("change", "cost")
+STRONGEST = 0.45  # of a tint: text on it keeps a contrast of 4.5, in the dark too
 
 
 def shown(value: Cell, column: Column) -> str:
@@ -79,10 +80,10 @@ class Tints:
             return ""
         if column.kind in SIGNED and self.change:
             kind = "up" if (value > 0) == (column.kind == "change") else "down"
-            return f' class="tint {kind}" style="--t:{0.5 * abs(value) / self.change:.2f}"'
+            return f' class="tint {kind}" style="--t:{STRONGEST * abs(value) / self.change:.2f}"'
         if self.shade and column.kind == "number" and self.number:
             kind = "tint down" if value < 0 else "tint"
-            return f' class="{kind}" style="--t:{0.5 * abs(value) / self.number:.2f}"'
+            return f' class="{kind}" style="--t:{STRONGEST * abs(value) / self.number:.2f}"'
         return ""
 
 
