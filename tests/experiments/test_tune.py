@@ -18,9 +18,10 @@ from wingspan.experiments.settings_file import SettingsFile, read_settings, writ
 from wingspan.ranges import DEFAULT, Between, OneOf, Times, parse_range
 from wingspan.recipes import NAMES, find, ranges
 from wingspan.runs import tune_trials
-from wingspan.runs.tune import Order, tune
+from wingspan.runs.tune import tune
 from wingspan.runs.tune_space import own_values, search_space, value_of
 from wingspan.runs.tune_study import Place, open_study
+from wingspan.runs.tune_trials import Order
 
 pytest.importorskip("optuna")
 QUIET = Console(quiet=True)

@@ -104,28 +104,28 @@ def tune(
 
     from wingspan.ranges import parse_range
     from wingspan.runs.figures import write_figures
-    from wingspan.runs.tune import Order
     from wingspan.runs.tune import tune as run
+    from wingspan.runs.tune_trials import Order
 
     order = Order(
         recipe,
         tuple(train),
         dev,
         output,
-        encoder,
-        pairs(set, "--set"),
-        {key: parse_range(text) for key, text in pairs(range, "--range").items()},
-        format,
-        trials,
-        time_budget,
-        workers,
-        threads,
-        pruner.value,
-        study,
-        name,
-        seed,
-        device,
-        lexicon,
+        encoder=encoder,
+        settings=pairs(set, "--set"),
+        given={key: parse_range(text) for key, text in pairs(range, "--range").items()},
+        format=format,
+        trials=trials,
+        time_budget=time_budget,
+        workers=workers,
+        threads=threads,
+        pruner=pruner.value,
+        study=study,
+        name=name,
+        seed=seed,
+        device=device,
+        lexicon=lexicon,
     )
     found = run(order, Console(stderr=json is not None and str(json) == "-"))
     if json is not None:

@@ -17,11 +17,10 @@ from wingspan.runs.processes import last_words, settle_in, speak_into, starting
 
 
 class Worker(NamedTuple):
-    """A process, the way to talk to it, and what it is at."""
+    """A process and the way to talk to it."""
 
     process: BaseProcess
     connection: Connection
-    task: Task
 
 
 def in_this_process(schedule: Schedule, assignments: Mapping[str, Assignment]) -> Iterator[tuple[Task, Outcome]]:
@@ -41,29 +40,30 @@ def in_workers(
 ) -> Iterator[tuple[Task, Outcome]]:
     """Up to so many runs at the same time, each in a process of its own; `kind` is that of the device."""
     context = starting(kind)
-    idle: list[tuple[BaseProcess, Connection]] = []
-    busy: dict[Connection, Worker] = {}
+    idle: list[Worker] = []
+    busy: dict[Worker, Task] = {}
     try:
         while True:
             while len(busy) < number and (task := schedule.next()) is not None:
-                process, connection = idle.pop() if idle else start(context, threads)
-                connection.send(assignments[task.id])
-                busy[connection] = Worker(process, connection, task)
+                worker = idle.pop() if idle else start(context, threads)
+                worker.connection.send(assignments[task.id])
+                busy[worker] = task
             pause = schedule.pause()
             if not busy and pause is None:
                 return
-            for ready in wait(list(busy), pause if len(busy) < number else None):
-                worker = busy.pop(ready)  # type: ignore[call-overload]
-                outcome = received(worker, assignments[worker.task.id].log)
+            ready = wait([worker.connection for worker in busy], pause if len(busy) < number else None)
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                task = busy.pop(worker)
+                outcome = received(worker, assignments[task.id].log)
                 if worker.process.is_alive():
-                    idle.append((worker.process, worker.connection))
-                after(schedule, worker.task, outcome)
-                yield worker.task, outcome
+                    idle.append(worker)
+                after(schedule, task, outcome)
+                yield task, outcome
     finally:
-        for process, connection in (*idle, *((worker.process, worker.connection) for worker in busy.values())):
-            connection.close()
-            process.terminate()
-            process.join()
+        for worker in (*idle, *busy):
+            worker.connection.close()
+            worker.process.terminate()
+            worker.process.join()
 
 
 def after(schedule: Schedule, task: Task, outcome: Outcome) -> None:
@@ -74,13 +74,13 @@ def after(schedule: Schedule, task: Task, outcome: Outcome) -> None:
         schedule.learn(outcome.line)
 
 
-def start(context: Any, threads: int | None) -> tuple[BaseProcess, Connection]:
+def start(context: Any, threads: int | None) -> Worker:
     """A worker that waits for its first run."""
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs, threads), daemon=True)
     process.start()
     theirs.close()
-    return process, ours
+    return Worker(process, ours)
 
 
 def received(worker: Worker, log: Path) -> Outcome:

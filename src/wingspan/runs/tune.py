@@ -6,9 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -27,37 +25,11 @@ from wingspan.runs.synonyms import lexicon_of
 from wingspan.runs.train import prepare
 from wingspan.runs.tune_outcome import Found, conclude, news, told
 from wingspan.runs.tune_space import as_text, own_values, search_space
-from wingspan.runs.tune_study import Place, Pruner, open_study, optuna
-from wingspan.runs.tune_trials import Search, take_part, work
+from wingspan.runs.tune_study import Place, open_study, optuna
+from wingspan.runs.tune_trials import Order, Search, take_part, work
 
 POLL = 1.0
 """Seconds between looks at what the processes have done."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """What the user asks for."""
-
-    recipe: str
-    train: tuple[Path, ...]
-    dev: Path
-    output: Path
-    encoder: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, Between | OneOf] = field(default_factory=dict)
-    format: str | None = None
-    trials: int = 20
-    time_budget: float | None = None
-    workers: int = 1
-    threads: int | None = None
-    pruner: Pruner = "median"
-    study: str | None = None
-    name: str | None = None
-    seed: int = 1
-    device: str | None = None
-    lexicon: str | None = None
-    heartbeat: int = 20
-    """Seconds; a trial that is silent for three times as long is taken for dead and queued again."""
 
 
 class OwnTickets:
@@ -87,7 +59,7 @@ def tune(order: Order, console: Console) -> Found:
         say(console, f"  {key}: {' or '.join(map(as_text, one.values)) if isinstance(one, OneOf) else spoken(one)}")
     problems: list[str] = []
     if left > 0:
-        problems = follow(order, search, study, left, console)
+        problems = follow(search, study, left, console)
     return conclude(study, order.output, SettingsFile(order.recipe, order.encoder, order.settings), problems, console)
 
 
@@ -103,34 +75,19 @@ def prepared(order: Order) -> tuple[Search, Recipe, dict[str, str]]:
     epochs = sum(recipe.train.epochs if phase.epochs is None else phase.epochs for phase in recipe.phases)
     deadline = time.time() + order.time_budget if order.time_budget is not None else None
     place = Place(order.study or str(order.output / "study.db"), order.name or order.recipe, order.heartbeat)
-    search = Search(
-        order.recipe,
-        order.train,
-        order.dev,
-        place,
-        space,
-        epochs,
-        order.encoder,
-        order.settings,
-        order.format,
-        order.pruner,
-        order.seed,
-        order.device,
-        order.lexicon,
-        deadline,
-    )
-    return search, recipe, content
+    return Search(order, place, space, epochs, deadline), recipe, content
 
 
 def claim(study: Any, search: Search, content: Mapping[str, str]) -> None:
     """Notes what the study is about; values of another recipe or corpus cannot be compared with its own."""
+    order = search.order
     facts = {
-        "recipe": search.recipe,
-        "encoder": search.encoder,
-        "settings": dict(search.settings),
+        "recipe": order.recipe,
+        "encoder": order.encoder,
+        "settings": dict(order.settings),
         "ranges": {key: repr(one) for key, one in search.space.items()},
-        "seed": search.seed,
-        "lexicon": search.lexicon,
+        "seed": order.seed,
+        "lexicon": order.lexicon,
         **{f"{part} corpus": fingerprint for part, fingerprint in content.items()},
     }
     before = study.user_attrs.get("search")
@@ -145,8 +102,9 @@ def claim(study: Any, search: Search, content: Mapping[str, str]) -> None:
         )
 
 
-def follow(order: Order, search: Search, study: Any, left: int, console: Console) -> list[str]:
+def follow(search: Search, study: Any, left: int, console: Console) -> list[str]:
     """Trains, here or in processes, and says how each trial ended. What went wrong with the processes."""
+    order = search.order
     seen = {trial["number"] for trial in told(study) if trial["state"] != "running"}
     if order.workers == 0:
         take_part(search, OwnTickets(left), 0, Console(quiet=True), lambda: news(study, seen, console))

@@ -23,23 +23,40 @@ from wingspan.training.loop import Progress
 
 
 @dataclass(frozen=True)
-class Search:
-    """All that a process needs to take part in a search."""
+class Order:
+    """What the user asks for."""
 
     recipe: str
     train: tuple[Path, ...]
     dev: Path
+    output: Path
+    encoder: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Between | OneOf] = field(default_factory=dict)
+    format: str | None = None
+    trials: int = 20
+    time_budget: float | None = None
+    workers: int = 1
+    threads: int | None = None
+    pruner: Pruner = "median"
+    study: str | None = None
+    name: str | None = None
+    seed: int = 1
+    device: str | None = None
+    lexicon: str | None = None
+    heartbeat: int = 20
+    """Seconds; a trial that is silent for three times as long is taken for dead and queued again."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """All that a process needs to take part in a search."""
+
+    order: Order
     place: Place
     space: Mapping[str, Between | OneOf]
     epochs: int
     """Of one training, all phases together."""
-    encoder: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    format: str | None = None
-    pruner: Pruner = "median"
-    seed: int = 1
-    device: str | None = None
-    lexicon: str | None = None
     deadline: float | None = None
     """When no trial is to be started any more, as `time.time` counts."""
 
@@ -64,7 +81,7 @@ def take_part(
     search: Search, tickets: Tickets, number: int, console: Console, after_each: Callable[[], None] | None = None
 ) -> None:
     """Does trials until there are no tickets or no time left. Failed ones are in the study with the reason."""
-    study = open_study(search.place, search.pruner, search.epochs, 1000 * search.seed + number)
+    study = open_study(search.place, search.order.pruner, search.epochs, 1000 * search.order.seed + number)
 
     def objective(trial: Any) -> float:
         trial.set_user_attr("worker", f"{platform.node()} {os.getpid()}")
@@ -83,8 +100,9 @@ def take_part(
 
 def try_settings(search: Search, trial: Any, console: Console) -> float:
     """Trains with settings that the study suggests. The best dev F1; hopeless trainings end early."""
+    order = search.order
     settings = {key: as_text(suggested(trial, key, one)) for key, one in search.space.items()}
-    recipe = prepare(search.recipe, search.encoder, {**search.settings, **settings})
+    recipe = prepare(order.recipe, order.encoder, {**order.settings, **settings})
     epochs, best = 0, 0.0
 
     def watch(progress: Progress) -> None:
@@ -98,8 +116,8 @@ def try_settings(search: Search, trial: Any, console: Console) -> float:
             raise optuna().TrialPruned
 
     console.print(f"Trial {trial.number}: {settings}", highlight=False, markup=False)
-    corpora = gather(search.train, search.dev, None, search.format)
-    job = Job(recipe, corpora, seed=search.seed, device=search.device, watch=watch, lexicon=search.lexicon)
+    corpora = gather(order.train, order.dev, None, order.format)
+    job = Job(recipe, corpora, seed=order.seed, device=order.device, watch=watch, lexicon=order.lexicon)
     run(job, console)
     return best
 
