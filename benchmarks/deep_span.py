@@ -148,7 +148,8 @@ class Bench:
         torch.manual_seed(0)
         encoder = RandomEncoder(self.sizes, length).to(self.device)
         self.beside = sum(part.numel() * part.element_size() for part in encoder.parameters())
-        self.bare = self.step_of(encoder, lambda: encoder(self.inputs).top.float().square().mean())
+        called: Any = torch.compile(encoder) if options.compile else encoder  # both sides or none
+        self.bare = self.step_of(encoder, lambda: called(self.inputs).top.float().square().mean())
 
     def step_of(self, module: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
         """A training step without the optimizer, or a prediction."""

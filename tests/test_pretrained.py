@@ -8,6 +8,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from tiny import sentence
 from tiny_models import WORD_PIECES
+from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
 from wingspan.text import Sentence, Span
@@ -258,3 +259,15 @@ def test_hidden_words_are_hidden_in_training_only(folder):
     assert tokens[0] == inputs.tokens[0, 0]
     assert torch.equal(encoder.eval()._entry(inputs)["input_ids"], inputs.tokens)
     assert all(part.p == 0.0 for part in encoder.model.modules() if isinstance(part, torch.nn.Dropout))
+
+
+def test_the_mask_for_gpus_changes_nothing(folder):
+    encoder = PretrainedEncoder(name=str(folder)).eval()
+    inputs = tensors(encoder.tokenize(SENTENCES), "cpu")
+    if not bert_shaped(encoder.blocks[0]):
+        pytest.skip("only blocks of the BERT shape take it")
+    whole = encoder.model(input_ids=inputs.tokens, attention_mask=inputs.token_mask.long()).last_hidden_state
+    ready = attention_bias(inputs.token_mask.unsqueeze(1), torch.float32)
+    found = encoder.model(input_ids=inputs.tokens, attention_mask=ready).last_hidden_state
+    assert not bool(inputs.token_mask.all())
+    close(found[inputs.token_mask], whole[inputs.token_mask])

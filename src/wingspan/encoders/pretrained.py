@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from wingspan.batch import SHAPES, Inputs
+from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.encoders import Encoder, Words
 from wingspan.pieces import PieceTokenize
 from wingspan.short_names import locate
@@ -144,7 +145,7 @@ class PretrainedEncoder(Encoder):
         """Runs the Transformer and pools pieces to units."""
         out = self.model(
             **self._entry(inputs),
-            attention_mask=inputs.token_mask.long(),
+            attention_mask=self._mask(inputs.token_mask),
             output_hidden_states=self.keep_layers > 0,
         )
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else (out.last_hidden_state,)
@@ -154,6 +155,14 @@ class PretrainedEncoder(Encoder):
         pooled = self._units(states, inputs).split(self.size, -1)
         layers = pooled if self.keep_layers else ()
         return Words(pooled[-1], layers, self._sentence(states[..., -self.size :], inputs), inputs.unit_mask)
+
+    def _mask(self, real: Tensor) -> Tensor:
+        """On a GPU ready for attention: the library's own way waits for the device, then converts it in every layer."""
+        blocks = self.blocks
+        if not real.is_cuda or blocks is None or not bert_shaped(blocks[0]):
+            return real.long()
+        half = torch.is_autocast_enabled("cuda")
+        return attention_bias(real.unsqueeze(1), torch.get_autocast_dtype("cuda") if half else self.model.dtype)
 
     def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
         tokens = inputs.tokens
