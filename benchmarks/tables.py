@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any
+from statistics import fmean
+
+import deep_tables
+from table_rows import rows, spread
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
-DOCUMENTS = ("README.md", "docs/results.md", "docs/lexicon.md", "docs/compress_generate.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/lexicon.md", "docs/compress_generate.md", "docs/deep_span.md")
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
 ONE_TYPE = {"ncbi-disease": "NCBI-disease", "bc5cdr-disease": "BC5CDR-Disease", "bc5cdr-chemical": "BC5CDR-Chemical"}
@@ -31,17 +31,6 @@ TABLE_4 = {
     "all-no-sharing": "All, nothing shared",
 }
 SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
-
-
-def rows(name: str) -> list[dict[str, Any]]:
-    """The lines of a result file."""
-    path = RESULTS / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def spread(values: list[float]) -> str:
-    """Mean and sample deviation."""
-    return f"{fmean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{fmean(values):.2f}"
 
 
 def bundling(name: str = "bundling") -> str:
@@ -58,7 +47,8 @@ def bundling(name: str = "bundling") -> str:
             mean = {system: fmean(scores[corpus, system]) for system in SYSTEMS}
             gains = f"{mean['bl-seq'] - mean['seq']:+.2f}, {mean['bl-span'] - mean['span']:+.2f}"
             cells = " | ".join(spread(scores[corpus, system]) for system in SYSTEMS)
-            lines.append(f"| {title} | {cells} | {gains} | {len(scores[corpus, 'span'])} |")
+            counts = sorted({len(scores[corpus, system]) for system in SYSTEMS})
+            lines.append(f"| {title} | {cells} | {gains} | {' to '.join(map(str, counts))} |")
     return "\n".join(lines)
 
 
@@ -181,9 +171,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "lexicon-coverage": lexicon_coverage,
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
+    "bundling-second": lambda: bundling("bundling-second"),
     "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
+    "deep-accuracy": deep_tables.accuracy,
+    "deep-reading": deep_tables.reading,
+    "deep-roles": deep_tables.roles,
+    "deep-cost": deep_tables.cost,
+    "deep-scaling": deep_tables.scaling,
 }
 
 
