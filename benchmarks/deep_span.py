@@ -29,10 +29,11 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
 from wingspan.batch import Gold, Inputs, word_units
-from wingspan.candidates import Candidates
+from wingspan.candidates import Candidates, Proposed
 from wingspan.encoders import Encoder, Words
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
+from wingspan.pairs import BUCKETS
 from wingspan.recipe import Recipe, assemble
 from wingspan.recipes import find
 from wingspan.record import override
@@ -198,6 +199,9 @@ class Bench:
         recipe = replace(recipe, max_width=min(width, self.length), overlap="nested")
         torch.manual_seed(0)
         learner = assemble(recipe, LABELS, RandomEncoder(self.sizes, self.length)).to(self.device)
+        scorer: Any = learner.model.scorer
+        if isinstance(scorer.candidates, Proposed):  # short spans first, as after training: half are single words
+            scorer.candidates.widths.weight.data[:, 0] = -0.5 * torch.arange(BUCKETS)
         called: Any = torch.compile(learner) if self.options.compile else learner
         terms, targets = tuple(recipe.terms), dict.fromkeys(recipe.terms)
         if self.options.predict:

@@ -256,3 +256,20 @@ def test_recurrent_weights_start_as_in_the_paper():
     assert ContextualSpans(ENCODER, 4, around=partial(PooledSpans), share_weights=True).single is None
     with pytest.raises(ValueError, match="hidden_size is 5"):
         ContextualSpans(ENCODER, 4, around=partial(PooledSpans), hidden_size=5)
+
+
+def test_prediction_builds_only_what_is_wider_than_a_word():
+    encoder = configured()
+    spans = DeepSpans(encoder, 4, width_size=2).eval()
+    words = encoder(TOKENS)
+    start, end = torch.tensor([[0, 3, 2, 8], [5, 1, 0, 0]]), torch.tensor([[1, 5, 3, 9], [9, 4, 1, 0]])
+    candidates = Candidates(start, end, torch.tensor([[True] * 4, [True, True, True, False]]), None)
+    trained, built = spans(words, candidates), []
+    whole = spans._build
+    spans._build = lambda words, layout: built.append(layout.start.shape) or whole(words, layout)
+    with torch.no_grad():
+        found = spans(words, candidates)
+    close(found[candidates.mask], trained[candidates.mask])
+    assert built == [(2, 2)]
+    with torch.no_grad():
+        close(spans(words, candidates._replace(mask=start < 0))[0, 0, :8], words.top[0, 0])

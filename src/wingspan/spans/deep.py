@@ -100,10 +100,24 @@ class DeepSpans(SpanRepresentation):
     def _listed(self, words: Words, candidates: Candidates) -> Tensor:
         """Candidates of any width, each with its own mask over the sentence."""
         start, end = candidates.start, candidates.end
-        spans = self._build(words, Layout(same, start, end, inside(start, end, words.top.shape[1])))
         if self.narrowest == 1:
-            return spans
-        return torch.where((end - start == 1).unsqueeze(-1), grid.pick(words.top, start).to(spans.dtype), spans)
+            return self._build(words, self._apart(words, start, end))
+        wide = end - start > 1
+        singles = grid.pick(words.top, start)
+        if torch.is_grad_enabled() or start.is_cuda:  # to count the wide ones would wait for the device
+            spans = self._build(words, self._apart(words, start, end))
+            return torch.where(wide.unsqueeze(-1), spans, singles.to(spans.dtype))
+        wide = wide & candidates.mask
+        most = max(int(wide.sum(1).max()), 1)
+        first = wide.int().argsort(dim=1, descending=True, stable=True)[:, :most]  # the wide ones of each sentence
+        spans = self._build(words, self._apart(words, start.gather(1, first), end.gather(1, first)))
+        at = first.unsqueeze(-1).expand_as(spans)
+        kept = torch.where(wide.gather(1, first).unsqueeze(-1), spans, singles.gather(1, at).to(spans.dtype))
+        return singles.to(spans.dtype).scatter(1, at, kept)
+
+    @staticmethod
+    def _apart(words: Words, start: Tensor, end: Tensor) -> Layout:
+        return Layout(same, start, end, inside(start, end, words.top.shape[1]))
 
     def _packed(self, words: Words, width: int) -> Tensor:
         """The grid of short sentences: only cells that end in them are built, the others stay zero."""
