@@ -3,7 +3,8 @@
 python benchmarks/deep_accuracy.py --data $WINGSPAN_DATA --seeds 1,2,3 --workers 16 \
     --output benchmarks/results/deep_accuracy.jsonl --predictions runs/deep
 
-The same head, epochs and steps for all; the grid is as wide as GENIA's widest entity, and 64 words on LitBank.
+The same head, epochs and steps for all; the grid is 10 words wide on GENIA (0.06 % of its entities are wider), 64 on
+LitBank.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ PROPOSALS = ("proposals", "depth-2-proposals", "biaffine-proposals", "shallow-ma
 BUDGETS = (0.5, 1.0, 2.0)
 SHARED = {"overlap": "nested", "train.batch_size": "48", "train.budget": "1600", "encoder.word_dropout": "0.15"}
 CORPORA: dict[str, dict[str, str]] = {
-    "genia": {**SHARED, "train.epochs": "6"},
+    "genia": {**SHARED, "train.epochs": "6", "train.precision": "bf16"},
     "litbank": {**SHARED, "train.epochs": "8"},
 }
-WIDTHS = {"genia": "18", "litbank": "64"}
+WIDTHS = {"genia": "10", "litbank": "64"}
 BUDGET = {"genia": "1", "litbank": "2"}
 
 

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
 from wingspan.batch import Gold, Inputs, word_units
+from wingspan.blocks import attention_bias
 from wingspan.candidates import Candidates, Proposed
 from wingspan.encoders import Encoder, Words
 from wingspan.labels import LabelSet
@@ -48,10 +49,11 @@ FRONT = 1  # [CLS]; one [SEP] behind
 
 
 class RandomEncoder(Encoder):
-    """A BERT with random weights whose units are its tokens."""
+    """A BERT with random weights whose units are its tokens; `bare` as anyone would call it."""
 
-    def __init__(self, sizes: dict[str, int], longest: int) -> None:
+    def __init__(self, sizes: dict[str, int], longest: int, bare: bool = False) -> None:
         super().__init__()
+        self.bare = bare
         config = BertConfig(vocab_size=1000, max_position_embeddings=longest + 2, **sizes)
         self.model: Any = BertModel(config, add_pooling_layer=False)
         self.size = config.hidden_size
@@ -65,6 +67,9 @@ class RandomEncoder(Encoder):
     def forward(self, inputs: Inputs) -> Words:
         """Units are the tokens between the special ones."""
         mask = inputs.token_mask.long()
+        if mask.is_cuda and not self.bare:  # as encoders/pretrained.py does
+            half = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
+            mask = attention_bias(inputs.token_mask.unsqueeze(1), half)
         out = self.model(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers > 0)
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else ()
         layers = tuple(states[:, FRONT:-1] for states in kept)
@@ -147,7 +152,7 @@ class Bench:
         self.inputs, self.gold = data(sentences, length, self.device)
         self.shape = {"sentences": sentences, "length": length}
         torch.manual_seed(0)
-        encoder = RandomEncoder(self.sizes, length).to(self.device)
+        encoder = RandomEncoder(self.sizes, length, bare=True).to(self.device)
         self.beside = sum(part.numel() * part.element_size() for part in encoder.parameters())
         called: Any = torch.compile(encoder) if options.compile else encoder  # both sides or none
         self.bare = self.step_of(encoder, lambda: called(self.inputs).top.float().square().mean())

@@ -14,7 +14,6 @@ SPANS = {
     "deep 12": ("no-bilstm", "proposals"),
 }
 CORPORA = {"genia": "GENIA", "litbank": "LitBank"}
-GRID = {"genia": "grid of 18", "litbank": "grid of 64"}
 
 
 def accuracy() -> str:
@@ -33,7 +32,7 @@ def accuracy() -> str:
                 if not runs:
                     continue
                 dev, test = (spread([run[part]["f1"] for run in runs]) for part in ("dev", "test"))
-                chosen, recall = GRID[corpus], ""
+                chosen, recall = f"grid of {runs[0]['max_width']}", ""
                 if "proposals" in runs[0]:
                     budget = float(runs[0]["settings"]["candidates.budget"])
                     chosen = f"{budget:g} per word, any width"

@@ -9,7 +9,7 @@ Legend: B sentences, L words, R blocks of words, N queries, K words of a block, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -52,11 +52,23 @@ def layers_of(blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtyp
 
 
 def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
-    """All weights of a kind are cast at once; keys, and values, of all layers are one product."""
-    stacks = {part: [torch.stack(column).to(dtype) for column in pair] for part, pair in columns.items()}
+    """All weights of a shape are cast at once; keys, and values, of all layers are one product."""
+    cast = cast_together([one for pair in columns.values() for column in pair for one in column], dtype)
+    columns = {part: [[next(cast) for _ in column] for column in pair] for part, pair in columns.items()}
     below = torch.stack(states).to(dtype)  # (layers, B, L, D)
-    keys, values = (project(below, *stacks[f"attention.self.{name}"]) for name in ("key", "value"))
-    return {part: [list(stack) for stack in pair] for part, pair in stacks.items()}, list(keys), list(values)
+    keys, values = (project(below, *map(torch.stack, columns[f"attention.self.{name}"])) for name in ("key", "value"))
+    return columns, list(keys), list(values)
+
+
+def cast_together(values: list[Tensor], dtype: torch.dtype) -> Iterator[Tensor]:
+    """The values in another type, in the same order: one call for all of a shape."""
+    shapes: dict[torch.Size, list[int]] = {}
+    for number, value in enumerate(values):
+        shapes.setdefault(value.shape, []).append(number)
+    found: dict[int, Tensor] = {}
+    for numbers in shapes.values():
+        found.update(zip(numbers, torch.stack([values[number] for number in numbers]).to(dtype), strict=True))
+    return (found[number] for number in range(len(values)))
 
 
 def single_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
