@@ -90,6 +90,12 @@ def test_the_folder_holds_everything(analyzed, prepared):
     } <= figures
 
 
+def test_no_two_places_have_one_name(analyzed, compared, written):
+    for folder in (analyzed, compared, written):
+        names = re.findall(r'<[a-z]+ [^>]*?\bid="([^"]+)"', (folder / "report.html").read_text())
+        assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
+
+
 def test_chapters_are_in_order(analyzed):
     names = re.findall(r'<section class="chapter" id="([^"]*)"', (analyzed / "report.html").read_text())
     chapters = ["overview", "errors", "buckets", "calibration", "robustness", "representation", "model"]
@@ -98,7 +104,7 @@ def test_chapters_are_in_order(analyzed):
 
 def test_what_decoders_write_is_shown(written, prepared):
     entities = [e for one in read(prepared / "dev.jsonl") for e in one.entities if not e.discontinuous]
-    with (written / "tables" / "generation.csv").open() as file:
+    with (written / "tables" / "regeneration.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert row["task"] == "the entity's own words"
     assert 0 < int(row["entities"]) <= len(entities)

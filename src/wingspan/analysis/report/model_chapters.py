@@ -38,7 +38,7 @@ def perturbed(drops: Sequence[Drop], documents: int) -> Section:
         "robustness",
         "Robustness",
         [
-            Table("robustness", "F1 on perturbed documents", columns, rows),
+            Table("perturbations", "F1 on perturbed documents", columns, rows),
             Table(
                 "robustness-by-label",
                 "Change of F1 by label",

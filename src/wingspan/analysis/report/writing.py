@@ -25,7 +25,7 @@ def writing(tasks: Mapping[str, Sequence[Written]]) -> Section:
     columns = (Column("task", "text"), Column("entities"), Column("BLEU-2", digits=4), Column("right words, %"))
     note = "" if find_spec("sacrebleu") else "BLEU needs sacrebleu: pip install 'wingspan[bleu]'."
     blocks = [
-        Table("generation", "How well entities are written again", columns, rows, note=note),
+        Table("regeneration", "How well entities are written again", columns, rows, note=note),
         Table(
             "generation-by-label",
             "Right words by label",
