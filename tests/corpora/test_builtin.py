@@ -9,7 +9,7 @@ from wingspan.corpora.memorizer import memorizer
 from wingspan.corpora.segment import Segmenting, place, segment
 from wingspan.corpora.words import split_words
 from wingspan.evaluation.scores import recognition
-from wingspan.text import Document, Entity
+from wingspan.text import Document, Entity, Span
 
 TRAIN, DEV, TEST = corpus()
 EVERYTHING = (*TRAIN, *DEV, *TEST)
@@ -82,3 +82,18 @@ def test_the_memorizer_takes_the_most_frequent_label_and_leaves_common_words_alo
     found = memorizer(train)(Document("3", "A xin lung"))
     assert found.entities == (Entity.at("A", 2, 5),)
     assert memorizer([])(Document("4", "Nothing known")).entities == ()
+
+
+def test_the_memorizer_takes_the_words_of_the_document() -> None:
+    words = ("The", "IL-2", "gene", "of", "T-cells")  # the splitter would make three words of IL-2
+    train = Document.from_words("1", words, (Entity.at("Gene", 1, 3), Entity.at("Cell", 4, 5)))
+    found = memorizer([train])(Document.from_words("2", ("T-cells", "and", "the", "IL-2", "gene")))
+    assert [(found.text_of(entity), entity.label) for entity in found.entities] == [
+        ("T-cells", "Cell"),
+        ("IL-2 gene", "Gene"),
+    ]
+
+
+def test_the_memorizer_learns_a_name_that_ends_inside_of_a_word() -> None:
+    train = Document("1", "aspirinlike", (Entity.at("Drug", 0, 7),), words=(Span(0, 11),))
+    assert memorizer([train])(Document("2", "Aspirin")).entities == (Entity.at("Drug", 0, 7),)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from wingspan.corpora.word_level import WordRanges, word_spans
 from wingspan.corpora.words import split_words
 from wingspan.text import Document, Entity, Span
 
@@ -20,9 +21,10 @@ def memorizer(train: Iterable[Document]) -> Callable[[Document], Document]:
     train = tuple(train)
     labels: defaultdict[Key, Counter[str]] = defaultdict(Counter)
     for document in train:
+        ranges = WordRanges(word_spans(document))
         for entity in document.entities:
             if not entity.discontinuous:
-                labels[_key(document.text, entity.start, entity.end)][entity.label] += 1
+                labels[_key(document, entity.hull, ranges)][entity.label] += 1
     widest = max(map(len, labels), default=0)
     occurrences = Counter(key for document in train for key, _ in _spans(document, widest) if key in labels)
     known = {
@@ -38,14 +40,23 @@ def memorizer(train: Iterable[Document]) -> Callable[[Document], Document]:
     return predict
 
 
-def _key(text: str, start: int, end: int) -> Key:
-    return tuple(text[start + word.start : start + word.end].casefold() for word in split_words(text[start:end]))
+def _key(document: Document, span: Span, ranges: WordRanges) -> Key:
+    """The words of a name: those of its document, or the splitter's where it begins or ends inside of a word."""
+    inside = ranges.exact(span)
+    if inside is not None:
+        return _words(document.text, ranges.words[inside.start : inside.end])
+    name = document.text[span.start : span.end]
+    return _words(name, split_words(name))
+
+
+def _words(text: str, offsets: Sequence[Span]) -> Key:
+    return tuple(text[start:end].casefold() for start, end in offsets)
 
 
 def _spans(document: Document, widest: int) -> Iterator[tuple[Key, Span]]:
     """Every span of words up to the widest name, with its words."""
-    offsets = document.words if document.words is not None else split_words(document.text)
-    words = [document.text[start:end].casefold() for start, end in offsets]
+    offsets = word_spans(document)
+    words = _words(document.text, offsets)
     for first in range(len(words)):
         for last in range(first, min(first + widest, len(words))):
-            yield tuple(words[first : last + 1]), Span(offsets[first].start, offsets[last].end)
+            yield words[first : last + 1], Span(offsets[first].start, offsets[last].end)
