@@ -221,6 +221,8 @@ def test_the_command_fits_chooses_and_saves(trained, tmp_path, shell):
     assert saved["thresholds"]
     assert saved["facts"]["aim"] == "f1"
     said, _ = shell("info", tmp_path / "new")
+    assert "calibration_error" not in said  # it was that of the calibration before
+    assert "before these thresholds were chosen" in (tmp_path / "new" / "README.md").read_text()
     assert f"'temperature': {saved['temperature']}" in said
     figures = tmp_path / "figures.json"
     shell("calibrate", tmp_path / "new", shell.dev, "--thresholds", "99", "--json", figures, "--device", "cpu")
@@ -234,7 +236,8 @@ def test_the_command_fits_chooses_and_saves(trained, tmp_path, shell):
 def test_what_cannot_be_calibrated_is_said(trained, shell, tmp_path):
     _, folder = trained
     assert "write f1, or a precision" in shell.refuses("calibrate", folder, shell.dev, "--thresholds", "best")
-    assert "write f1, or a precision" in shell.refuses("calibrate", folder, shell.dev, "--thresholds", "0")
+    for wanted in ("0", "0.9", "101"):
+        assert "write f1, or a precision" in shell.refuses("calibrate", folder, shell.dev, "--thresholds", wanted)
     assert "give --output" in shell.refuses("calibrate", "organization/name", shell.dev)
     assert "none.jsonl" in shell.refuses("calibrate", folder, tmp_path / "none.jsonl")
     with pytest.raises(TypeError, match="no class scores to calibrate"):

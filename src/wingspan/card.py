@@ -87,6 +87,8 @@ def scores_mean(facts: Mapping[str, Any], calibration: Calibration | None) -> li
     if calibration is None:
         return ["", "Scores are not calibrated."]
     lines = ["", f"Scores are calibrated: {calibration}, fitted on {calibration.facts.get('decisions')} decisions."]
+    if calibration.thresholds and (facts.get("test") or facts.get("dev")):
+        lines.append("The figures above were measured before these thresholds were chosen.")
     for part, error in facts.get("calibration_error", {}).items():
         lines.append(f"Expected calibration error of found entities, {part}: {error:.2f} points.")
     return lines

@@ -132,3 +132,14 @@ def test_a_page_on_paper_shows_everything(browser, folder):
         assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.page.evaluate("getComputedStyle(document.querySelector('#wide .scroll')).overflowX") == "visible"
         assert page.page.locator("#theme").is_hidden()
+
+
+def test_on_a_phone_a_label_stays_on_a_line_with_its_dot(browser, folder):
+    apart = """[...document.querySelectorAll('th.label:not(.long) .dot')].filter(dot => {
+        const words = document.createRange(); words.selectNode(dot.nextSibling);
+        const [text, mark] = [words.getBoundingClientRect(), dot.getBoundingClientRect()];
+        return mark.top > text.bottom || mark.bottom < text.top || text.height > 4 * mark.height;
+    }).map(dot => dot.nextSibling.textContent)"""
+    with opened(browser, folder / "real.html", 390) as page:
+        assert page.page.locator("th.label .dot").count() > 3
+        assert page.page.evaluate(apart) == []

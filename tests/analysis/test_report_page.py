@@ -6,11 +6,12 @@ from html.parser import HTMLParser
 import pytest
 from reported import EVIL, every_block
 
-from wingspan.analysis.report.blocks import Column, Report, Section, Table
+from wingspan.analysis.report.blocks import Column, Prose, Report, Section, Table
 from wingspan.analysis.report.charts import lines
 from wingspan.analysis.report.drawing import drawn
 from wingspan.analysis.report.excerpts import cropped, windows
 from wingspan.analysis.report.page import write_report, write_tables
+from wingspan.analysis.report.rendering import rendered
 from wingspan.analysis.report.tabular import shown
 from wingspan.text import Document, Entity, Span
 
@@ -172,3 +173,8 @@ def test_figures_have_the_pages_ink_and_files_beside_it(tmp_path):
     assert all(name.startswith("line-") for name in re.findall(r'\bid="([^"]*)"', block.svg))
     assert (tmp_path / "f" / "line.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "f" / "line.svg").read_text().startswith("<?xml")
+
+
+def test_no_line_ends_before_a_percent_sign():
+    (page,) = rendered(Prose(("A 95 % interval, 5 to 10 %",)), [])
+    assert page == "<p>A 95\u00a0% interval, 5 to 10\u00a0%</p>\n"

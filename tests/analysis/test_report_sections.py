@@ -4,6 +4,7 @@ import pytest
 
 from wingspan.analysis.report.blocks import Examples, Figure, Report, Table
 from wingspan.analysis.report.building import Asked, from_documents, report_of
+from wingspan.analysis.report.certainty import problem_of
 from wingspan.analysis.report.subject import Subject
 from wingspan.text import Document, Entity
 
@@ -124,3 +125,18 @@ def test_what_happened_to_predictions_of_other_tools_is_said():
     report = report_of("rows", subject, from_documents(subject, Asked(samples=5, attributes=["entity_length"])), {})
     notes = next(block for block in report.blocks() if getattr(block, "name", "") == "notes")
     assert all(note.startswith("Note: tagger: ") for note in notes.paragraphs)
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ((), "nothing was predicted"),
+        ((1.0, 1.0), "the predictions have no scores"),
+        ((-0.5, 9.5), "scores go from -0.5 to 9.5; only chances from 0 to 1 can be calibrated"),
+        ((0.5, 1.0), ""),
+    ],
+)
+def test_why_scores_cannot_be_looked_at(scores, said):
+    found = documents([chemical(n, n + 1, score) for n, score in enumerate(scores)], [])
+    assert problem_of(found).startswith(said)
+    assert bool(problem_of(found)) == bool(said)

@@ -77,7 +77,7 @@ def test_brat_is_a_folder_or_a_pair(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "content"), [("a.txt", "It rains.\nAnd B\n"), ("a.json", "[]"), ("a", "")])
 def test_what_cannot_be_told_is_asked_for(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(CorpusError, match="name it with --from"):
+    with pytest.raises(CorpusError, match="name it with --format"):
         detect(tmp_path / name)
 
 

@@ -1,6 +1,7 @@
 """Systems side by side: figures, differences, errors that moved, and the sentence that says who wins."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -175,3 +176,19 @@ def test_errors_are_what_earned_no_full_credit(mode):
     kinds = [error.kind for error in errors]
     assert kinds.count("missed") == micro.gold - micro.correct
     assert kinds.count("spurious") == micro.found - micro.correct
+
+
+def test_the_same_runs_in_another_order_have_no_winner():
+    gold = corpus(30)
+    runs = [system(gold, 0.7, seed) for seed in range(3)]
+    result = compare(gold, {"a": runs, "b": [runs[2], runs[0], runs[1]]}, samples=20)
+    assert result.verdict.startswith("No winner: a and b have the same micro F1")
+
+
+def test_notes_say_what_each_system_lacks():
+    gold = corpus(30)
+    bare = [replace(document, entities=()) for document in gold[3:]]
+    result = compare(gold, {"all": [gold], "none": [bare, bare]}, samples=20, allow_missing=True)
+    assert result.notes[0] == "none: 3 of 30 documents have no prediction and count as predicted empty"
+    assert result.notes[1].startswith("none: the gold has labels that were never predicted: ")
+    assert not any(note.startswith("all:") and "seed" not in note for note in result.notes)

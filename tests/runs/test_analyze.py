@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,6 @@ from wingspan.corpora import read, write
 @pytest.fixture
 def predictions(shell, tmp_path) -> list[Path]:
     """Two systems that lose every second and every third entity of the dev documents."""
-    from dataclasses import replace
-
     documents = list(read(shell.dev))
     paths = [tmp_path / "half.jsonl", tmp_path / "third.jsonl"]
     for step, path in enumerate(paths, 2):
@@ -53,3 +52,57 @@ def test_analyze_wants_a_model_or_predictions(shell, tmp_path):
     assert "no such file" in shell.refuses(
         "analyze", "--gold", shell.dev, "--predicted", "no.jsonl", "--output", tmp_path
     )
+
+
+def test_compare_with_training_data_has_its_buckets(shell, predictions, tmp_path):
+    report = tmp_path / "compare.html"
+    shell("compare", shell.dev, *predictions, "--samples", 5, "--report", report, "--train", shell.train)
+    for name in ("buckets-training_frequency", "buckets-label_consistency", "label-conflicts", "training-corpus"):
+        assert f'id="{name}"' in report.read_text()
+    said = shell.refuses("compare", shell.dev, *predictions, "--train", shell.train)
+    assert "--train is for the report; give --report FILE too" in said
+
+
+def test_attributes_of_the_corpus_have_tables_and_figures(shell, tmp_path):
+    """Keys may hold what no link and no file name can."""
+    documents = [
+        replace(one, meta={"from/where": {"x": "a" if n % 2 else "b"}}) for n, one in enumerate(read(shell.dev))
+    ]
+    gold, out = tmp_path / "gold.jsonl", tmp_path / "out"
+    write(documents, gold)
+    options = ["--gold", gold, "--predicted", gold, "--samples", 5, "--output", out]
+    shell("analyze", *options, "--attribute", "document:from/where.x")
+    assert (out / "tables" / "buckets-document-from-where-x.csv").read_text().splitlines()[1].split(",")[0] in "ab"
+    assert 'id="buckets-document-from-where-x"' in (out / "report.html").read_text()
+    said = shell.refuses("analyze", *options, "--attribute", "document:from/here")
+    assert "document:from/here: nothing in the corpus has this key" in said
+    assert "give it (`training`, --train)" in shell.refuses("analyze", *options, "--attribute", "training_frequency")
+
+
+def test_a_report_says_what_predictions_lack(shell, tmp_path):
+    documents = list(read(shell.dev))
+    write(
+        [replace(one, entities=[e for e in one.entities if e.label == "Gene"]) for one in documents[1:]],
+        tmp_path / "some.jsonl",
+    )
+    options = [
+        "--gold",
+        shell.dev,
+        "--predicted",
+        tmp_path / "some.jsonl",
+        "--samples",
+        5,
+        "--output",
+        tmp_path / "out",
+    ]
+    assert "(--allow-missing)" in shell.refuses("analyze", *options)
+    shell("analyze", *options, "--allow-missing")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"some: 1 of {len(documents)} documents have no prediction and count as predicted empty." in page
+    assert "some: the gold has labels that were never predicted: " in page
+
+
+def test_a_folder_where_a_file_is_to_be_written_is_named(shell, predictions, tmp_path):
+    (tmp_path / "taken").mkdir()
+    said = shell.refuses("compare", shell.dev, *predictions, "--samples", 5, "--report", tmp_path / "taken")
+    assert said == f"wingspan: {tmp_path / 'taken'}: a folder of this name is there; name a file\n"

@@ -59,3 +59,17 @@ def test_show_writes_a_page(shell, files, tmp_path):
 def test_show_loads_no_torch():
     code = "import sys, wingspan.runs.show; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_show_puts_predictions_of_other_tools_onto_the_gold(shell, files, tmp_path):
+    words = [[word, "O"] for word in ["Aspirin", "helps", "<", "b", ">", "hearts", "<", "/", "b", ">"]]
+    words[0][1] = "B-Chemical"
+    rows = "\n".join("\t".join(word) for word in words)
+    (tmp_path / "tagged.conll").write_text(f"{rows}\n\n" * 3)
+    out, _ = shell("show", files[0], "--with", tmp_path / "tagged.conll")
+    assert "ok 1 right   + 0 spurious   x 1 missed" in out
+
+
+def test_show_of_nothing_says_so(shell, tmp_path):
+    (tmp_path / "none.jsonl").write_text("")
+    assert "none.jsonl: there are no documents in it" in shell.refuses("show", tmp_path / "none.jsonl")

@@ -49,6 +49,8 @@ def describe(error: Exception) -> str:
     """An error as one line that starts with the file where there is one."""
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"{error.filename}: no such file or folder; check the path"
+    if isinstance(error, IsADirectoryError) and error.filename:  # a file written under another name is renamed last
+        return f"{error.filename2 or error.filename}: a folder of this name is there; name a file"
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split())

@@ -118,6 +118,9 @@ def compare(
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with errors and buckets here.")] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="The training corpus, for the report: more attributes, label conflicts.")
+    ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Compares systems on one corpus: intervals, paired significance, which errors moved, and who wins."""
@@ -126,6 +129,8 @@ def compare(
     from wingspan.runs import compare as run
     from wingspan.runs.figures import write_figures
 
+    if train is not None and report is None:
+        raise ValueError("--train is for the report; give --report FILE too")
     result = run.compare(
         gold,
         systems,
@@ -142,6 +147,8 @@ def compare(
     if json != Path("-"):
         run.show(result, Console(), examples)
     if report is not None:
-        from wingspan.runs.analyze import write_comparison
+        from wingspan.runs.analyze import Settings, write_comparison
 
-        write_comparison(result, systems, report, predicted_format or format, allow_missing)
+        write_comparison(
+            result, systems, report, train, Settings(format, predicted_format, allow_missing=allow_missing)
+        )

@@ -42,7 +42,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
         elif file.with_suffix("") not in texts:
             problems.add(file, None, f"there is no {file.stem}.txt beside it; put the text there, brat needs both")
     if not files:
-        raise CorpusError(f"{path}: no .txt and .ann files in this folder; name another one, or its format with --from")
+        raise CorpusError(f"{path}: no .txt and .ann files in this folder; name another one, or its format")
 
 
 def _hidden(file: Path, folder: Path) -> bool:

@@ -31,6 +31,8 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
     "jsonl": (".jsonl", ".ndjson"),
 }
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
+OPTIONS = "with --format (--from of convert and predict)"
+"""How a user names a format."""
 _LOOKED_AT = 50  # records; one without entities often fits several formats
 
 
@@ -79,7 +81,7 @@ def _of_folder(path: Path) -> str:
         return "brat"
     if next(path.rglob("*.parquet"), None) is not None:
         return "hub"
-    raise CorpusError(f"{path}: no .ann files in this folder; name one of its files, or the format with --from")
+    raise CorpusError(f"{path}: no .ann files in this folder; name one of its files, or its format {OPTIONS}")
 
 
 def _of_content(path: Path) -> str:
@@ -103,7 +105,7 @@ def _of_content(path: Path) -> str:
 
 def _undecided(path: Path) -> CorpusError:
     return CorpusError(
-        f"{path}: cannot tell its format from name and content; name it with --from (such as jsonl, conll)"
+        f"{path}: cannot tell its format from name and content; name it {OPTIONS}, such as jsonl or conll"
     )
 
 

@@ -104,7 +104,7 @@ def buckets(
     else:
         chosen = [attribute_named(each) if isinstance(each, str) else each for each in attributes]
     if training is None and (blind := [each.name for each in chosen if each.needs_training]):
-        raise ValueError(f"{', '.join(blind)}: compares with the training corpus; give it as `training`")
+        raise ValueError(f"{', '.join(blind)}: compares with the training corpus; give it (`training`, --train)")
     seen = Seen.of(training or ())
     cells: list[Cells] = [{} for _ in chosen]
     for scene in _scenes(pair(gold, found, allow_missing), seen):

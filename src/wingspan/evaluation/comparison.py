@@ -10,8 +10,17 @@ from typing import Any, NamedTuple
 from wingspan.evaluation.counting import AVERAGES, FIGURES, CountTable, Rows, tabulate
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.moved_errors import Moved, errors_of, moved
+from wingspan.evaluation.pairing import pair as in_pairs
+from wingspan.evaluation.scores import remarks_on
 from wingspan.evaluation.seeds import Spread, spread
-from wingspan.evaluation.significance import Difference, Interval, differences, holm, system_intervals
+from wingspan.evaluation.significance import (
+    ROUNDING,
+    Difference,
+    Interval,
+    differences,
+    holm,
+    system_intervals,
+)
 from wingspan.text import Document
 
 FEW = 20
@@ -88,7 +97,7 @@ class Comparison:
         low, high, wins = (
             (gap.low, gap.high, gap.wins) if pair.second == best.name else (-gap.high, -gap.low, 1 - gap.wins)
         )
-        if gap.value == 0:
+        if abs(gap.value) <= ROUNDING:
             return f"No winner: {best.name} and {next_best.name} have the same micro F1, {best.f1.value:.2f}."
         ahead = (
             f"{abs(gap.value):.2f} points of micro F1 ({best.f1.value:.2f} against {next_best.f1.value:.2f}, "
@@ -172,7 +181,7 @@ def compare(
         confidence,
         tuple(figures_of(table, name, places[name], found) for name, found in zip(systems, rows, strict=True)),
         tuple(corrected(pairs)),
-        tuple(remarks(table, systems)),
+        (*noticed(gold, systems, allow_missing), *remarks(table, systems)),
         gold,
     )
 
@@ -213,6 +222,20 @@ def corrected(pairs: Sequence[PairFigures]) -> list[PairFigures]:
         )
         for at, pair in enumerate(pairs)
     ]
+
+
+def noticed(
+    gold: Sequence[Document], systems: Mapping[str, Sequence[Sequence[Document]]], allow_missing: bool = False
+) -> list[str]:
+    """What `wingspan score` would say of each system's documents: missing ones, labels that one side lacks."""
+    return list(
+        dict.fromkeys(
+            f"{name}: {note}"
+            for name, runs in systems.items()
+            for run in runs
+            for note in remarks_on(in_pairs(gold, run, allow_missing), len(gold) - len(run))[1]
+        )
+    )
 
 
 def remarks(table: CountTable, systems: Mapping[str, Sequence[Any]]) -> list[str]:

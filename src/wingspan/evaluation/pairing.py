@@ -29,7 +29,7 @@ def pair(
         _refuse(extra, "predicted", "gold", "remove them or add their gold")
         missing = [key for key in gold_keys if key not in by_key]
         if not allow_missing:
-            _refuse(missing, "gold", "predicted", "predict them, or allow missing documents to count as empty")
+            _refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
         pairs = [(g, by_key.get(key) or replace(g, entities=())) for key, g in zip(gold_keys, gold, strict=True)]
     for wanted, given in pairs:
         if wanted.text != given.text:

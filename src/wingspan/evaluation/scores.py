@@ -160,7 +160,7 @@ def recognition(
         Counts(**total),
         {label: Counts(**labels[label]) for label in sorted(labels)},
         tuple(Counts(**counts) for counts in documents.values()),
-        *_remarks(pairs, len(pairs) - len(found)),
+        *remarks_on(pairs, len(pairs) - len(found)),
     )
 
 
@@ -174,7 +174,7 @@ def of(label: str, entities: Iterable[Entity]) -> list[Entity]:
     return [entity for entity in entities if entity.label == label]
 
 
-def _remarks(pairs: Sequence[tuple[Document, Document]], missing: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+def remarks_on(pairs: Sequence[tuple[Document, Document]], missing: int) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What was scored, in numbers, and what a reader of the figures should know, in sentences."""
     sides = [[document.entities for document in side] for side in zip(*pairs, strict=True)] or [[], []]
     known, guessed = ({entity.label for entities in side for entity in entities} for side in sides)

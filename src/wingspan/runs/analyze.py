@@ -64,11 +64,12 @@ def write(report: Report, output: Path) -> None:
 
 
 def write_comparison(
-    comparison: Comparison, predicted: Sequence[str], path: Path, format: str | None, allow_missing: bool
+    comparison: Comparison, predicted: Sequence[str], path: Path, train: Path | None, settings: Settings
 ) -> None:
     """The report of `wingspan compare --report`: one file."""
-    found = read_systems(name_systems(predicted), format)
-    subject = Subject.of(comparison.gold, found, allow_missing=allow_missing)
+    found = read_systems(name_systems(predicted), settings.predicted_format or settings.format)
+    training = documents(train, settings.format) if train else None
+    subject = Subject.of(comparison.gold, found, training, allow_missing=settings.allow_missing)
     sections = from_documents(subject, Asked(comparison=comparison))
     write_report(report_of(" and ".join(found), subject, sections, {}, folder=False), path)
 

@@ -86,6 +86,7 @@ def calibrate(
         bars = {label: choice.threshold for label, choice in choices.items()}
         recognizer.calibration = replace(fitted, thresholds=bars, facts={**fitted.facts, "aim": thresholds})
     after = recognizer.predict(gold, batch_size=batch_size)
+    recognizer.facts.pop("calibration_error", None)  # measured with the calibration before this one
     recognizer.save_pretrained(output if output is not None else model)
     return Calibrated(
         recognizer.calibration,
@@ -105,7 +106,7 @@ def aim(thresholds: str | None) -> float | None:
         wanted = float(str(thresholds))
     except ValueError:
         wanted = 0.0
-    if not 0 < wanted <= 100:
+    if not 1 < wanted <= 100:  # 0.9 is hardly meant as 0.9 %
         raise ValueError(f"--thresholds {thresholds}: write f1, or a precision in percent, for example 90")
     return wanted
 

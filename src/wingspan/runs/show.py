@@ -11,6 +11,7 @@ from rich.console import Console
 
 from wingspan.corpora import read
 from wingspan.evaluation.pairing import pair
+from wingspan.evaluation.placing import place_on_gold
 from wingspan.runs import highlight
 from wingspan.text import Document
 from wingspan.views import markup
@@ -51,6 +52,8 @@ def gather(
         counts.update(entity.label for entity in sides[-1].entities)
         if not first or len(kept) < first:
             kept.append((sides[0], sides[1] if gold is not None else None))
+    if not total:
+        raise ValueError(f"{path}: there are no documents in it; check the file, and its format with --format")
     known = {entity.label for document, _ in kept for entity in document.entities}
     if labels and not counts and not known:
         raise ValueError(
@@ -67,7 +70,9 @@ def pairs(
     if predicted is None:
         yield from ((document, None) for document in read(path, format))
         return
-    for gold, found in pair(list(read(path, format)), list(read(predicted, predicted_format or format)), True):
+    wanted = list(read(path, format))
+    placed = place_on_gold(wanted, list(read(predicted, predicted_format or format)))
+    for gold, found in pair(wanted, placed.documents, allow_missing=True):
         yield found, gold
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from wingspan.analysis.report.blocks import Block, Column, Row, Section, Table
 from wingspan.analysis.report.charts import bars
 from wingspan.analysis.report.drawing import available, drawn
 from wingspan.analysis.report.subject import Subject
-from wingspan.evaluation.buckets import BucketTable, Gap, buckets, gaps
+from wingspan.evaluation.buckets import NOT_GIVEN, BucketTable, Gap, buckets, gaps
 
 
 def breakdown(subject: Subject, figures: Path | None, attributes: Sequence[str] | None = None) -> Section:
@@ -20,13 +21,15 @@ def breakdown(subject: Subject, figures: Path | None, attributes: Sequence[str] 
     }
     standard = subject.names[0]
     compared = gaps(found, standard)
+    if unknown := [gap.attribute for gap in compared if gap.buckets == (NOT_GIVEN,)]:
+        raise ValueError(f"{', '.join(unknown)}: nothing in the corpus has this key; check how it is written")
     blocks: list[Block] = []
     if len(found) > 1:
         blocks.append(gaps_table(compared, standard))
     if available():
         for gap in compared:
             series = {name: _f1(tables[gap.attribute], gap.buckets) for name, tables in found.items()}
-            name = f"buckets-{gap.attribute}-figure"
+            name = f"{_anchor(gap.attribute)}-figure"
             blocks.append(drawn(bars(gap.buckets, series, "F1"), name, f"F1 by {_lower(gap.title)}", figures))
     blocks += [bucket_table(gap, found) for gap in compared]
     lead = (
@@ -54,6 +57,11 @@ def gaps_table(found: Sequence[Gap], standard: str) -> Table:
     return Table("bucket-gaps", f"Differences in F1, minus {standard}", columns, rows)
 
 
+def _anchor(attribute: str) -> str:
+    """The name of an attribute's table, for links and files; keys of a corpus may hold anything."""
+    return f"buckets-{re.sub(r'[^A-Za-z0-9_]+', '-', attribute)}"
+
+
 def _lower(title: str) -> str:
     """A title in the middle of a sentence."""
     return title[:1].lower() + title[1:]
@@ -74,4 +82,4 @@ def bucket_table(gap: Gap, found: Mapping[str, Mapping[str, BucketTable]]) -> Ta
                 if row.name == bucket:
                     own: Row = (bucket, name) if several else (bucket,)
                     rows.append((*own, row.precision, row.recall, row.f1, row.gold, row.found))
-    return Table(f"buckets-{gap.attribute}", f"Scores by {_lower(gap.title)}", columns, rows)
+    return Table(_anchor(gap.attribute), f"Scores by {_lower(gap.title)}", columns, rows)

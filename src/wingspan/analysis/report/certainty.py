@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wingspan.analysis.drawing import INK
@@ -12,6 +12,7 @@ from wingspan.analysis.report.drawing import available, drawn
 from wingspan.analysis.report.subject import Subject, anchored, titled
 from wingspan.evaluation.calibration import ByLabel, Reliability, calibration_of
 from wingspan.evaluation.thresholds import Curve, choose, curves
+from wingspan.text import Document
 from wingspan.views.colors import label_colors
 
 MOST_LABELS = 12
@@ -24,20 +25,26 @@ LEAD = (
 
 def certainty(subject: Subject, figures: Path | None) -> Section:
     """Calibration of every system whose predictions have scores."""
-    scored = [name for name in subject.names if has_scores(subject, name)]
+    problems = {name: problem_of(subject.found(name)) for name in subject.names}
+    scored = [name for name, problem in problems.items() if not problem]
     blocks: list[Block] = []
     for number, name in enumerate(scored):
         blocks += details(subject, name, number, figures)
-    blank = [name for name in subject.names if name not in scored]
-    if blank:
-        blocks.append(Prose((f"{' and '.join(blank)}: the predictions have no scores, so nothing can be said here.",)))
+    said = tuple(f"{name}: {problem}." for name, problem in problems.items() if problem)
+    blocks += [Prose(said)] if said else []
     return Section("calibration", "Calibration", blocks, LEAD)
 
 
-def has_scores(subject: Subject, name: str) -> bool:
-    """Whether any entity has a score; formats without scores read as 1, and some tools write what is no chance."""
-    scores = {entity.score for document in subject.found(name) for entity in document.entities}
-    return bool(scores - {1.0}) and all(0 <= score <= 1 for score in scores)
+def problem_of(found: Sequence[Document]) -> str:
+    """Why nothing can be said of these scores: formats without scores read as 1, some tools write what is no chance."""
+    scores = {entity.score for document in found for entity in document.entities}
+    if not scores:
+        return "nothing was predicted, so there are no scores to look at"
+    if scores == {1.0}:
+        return "the predictions have no scores, so nothing can be said here"
+    if min(scores) < 0 or max(scores) > 1:
+        return f"scores go from {min(scores):g} to {max(scores):g}; only chances from 0 to 1 can be calibrated"
+    return ""
 
 
 def details(subject: Subject, name: str, number: int, figures: Path | None) -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -28,9 +29,14 @@ def rendered(block: Block, labels: Sequence[str], folder: bool = True) -> Iterat
             kind = ' class="statement"' if block.statement else ""
             for number, paragraph in enumerate(block.paragraphs):
                 name = f' id="{escaped(block.name)}"' if block.name and not number else ""
-                yield f"<p{name}{kind}>{escaped(paragraph)}</p>\n"
+                yield f"<p{name}{kind}>{escaped(_unbroken(paragraph))}</p>\n"
         case Facts():
             yield from _framed("section", block.name, ["<dl>", *_facts(block.values), "</dl>"], block.caption, "facts")
+
+
+def _unbroken(text: str) -> str:
+    """Text in which no line ends between a number and its percent sign."""
+    return re.sub(r"(?<=\d) %", "\u00a0%", text)
 
 
 def embedded(data: Any) -> str:

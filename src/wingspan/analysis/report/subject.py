@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wingspan.evaluation import pair, place_on_gold
+from wingspan.evaluation.comparison import noticed
 from wingspan.text import Document
 
 Runs = Sequence[Sequence[Document]]
@@ -18,7 +19,7 @@ class Subject:
     gold: Sequence[Document]
     systems: Mapping[str, Runs]
     training: Sequence[Document] | None = None
-    notes: tuple[str, ...] = ()  # what happened to predictions of other tools on their way onto the gold texts
+    notes: tuple[str, ...] = ()  # what happened to predictions on their way onto the gold, and what they lack
 
     @classmethod
     def of(
@@ -41,6 +42,7 @@ class Subject:
             placed = [place_on_gold(gold, run) for run in runs]
             ordered[name] = [[found for _, found in pair(gold, one.documents, allow_missing)] for one in placed]
             notes += [f"{name}: {note}" for one in placed for note in one.notes]
+            notes += noticed(gold, {name: [one.documents for one in placed]}, allow_missing)
         return cls(gold, ordered, training, tuple(notes))
 
     @property

@@ -10,6 +10,7 @@ from wingspan.views.markup import escaped
 
 MISSING = "–"
 SIGNED = ("change", "cost")
+LONG_LABEL = 24  # characters; longer ones may be broken on a phone, shorter ones stay on a line with their dot
 STRONGEST = 0.45  # of a tint: text on it keeps a contrast of 4.5, in the dark too
 
 
@@ -91,10 +92,12 @@ def _row(row: Row, columns: Sequence[Column], colors: Mapping[str, str], tints: 
     cells = []
     for number, (value, column) in enumerate(zip(row, columns, strict=True)):
         tag = 'th scope="row"' if number == 0 else "td"
-        text = escaped(shown(value, column))
+        said = shown(value, column)
+        text = escaped(said)
         if column.kind == "label" and value in colors:
             text = f'<span class="dot" style="background:{colors[str(value)]}"></span>{text}'
         raw = f' data-v="{value!r}"' if isinstance(value, int | float) else ""
-        kind = f' class="{column.kind}"' if column.kind in ("text", "label") else tints.of(value, column)
+        long = " long" if column.kind == "label" and len(said) > LONG_LABEL else ""
+        kind = f' class="{column.kind}{long}"' if column.kind in ("text", "label") else tints.of(value, column)
         cells.append(f"<{tag}{kind}{raw}>{text}</{tag.split()[0]}>")
     return f"<tr>{''.join(cells)}</tr>\n"
