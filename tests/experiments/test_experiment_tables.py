@@ -12,6 +12,7 @@ from wingspan.experiments.provenance import provenance
 from wingspan.experiments.published import read_published
 from wingspan.experiments.rendering import html, latex, markdown
 from wingspan.experiments.tables import Place, make_tables
+from wingspan.runs.experiment_curves import curves, write_curves
 
 PLAN = Plan(
     "Trial",
@@ -154,3 +155,19 @@ def test_several_seeds_are_tested_together_and_corrected_for_the_corpora():
     alone = p_value([answers["plain"]] * 2, [answers["b_1 & <both>"]] * 2)
     assert list(found.values()) == [2 * alone, 2 * alone]  # Holm: the smallest of two times two, and no less after it
     assert alone < 0.005
+
+
+def test_learning_curves_are_means_over_seeds_and_are_drawn(tmp_path):
+    from dataclasses import replace
+
+    plan = replace(PLAN, output=tmp_path, fractions=(1.0, 0.25))
+    results = {**RESULTS, ("plain", "one", 0.25): [line(40.0), line(50.0)]}
+    found = {corpus: series for corpus, _, _, series in curves(plan, results)}
+    assert found["one"] == {"plain": ([25.0, 100.0], [45.0, 71.0]), "b_1 & <both>": ([100.0], [74.5])}
+    assert found["two|2"] == {"plain": ([100.0], [50.0]), "b_1 & <both>": ([], [])}
+    assert write_curves(PLAN, RESULTS) == []  # nothing to see in one fraction
+    pytest.importorskip("matplotlib")
+    names = [path.name for path in write_curves(plan, results)]
+    assert names[:2] == ["curve-one-test-micro.f1.svg", "curve-one-test-micro.f1.png"]
+    assert names[2:] == ["curve-two-2-test-micro.f1.svg", "curve-two-2-test-micro.f1.png"]
+    assert "<svg" in (tmp_path / names[0]).read_text()

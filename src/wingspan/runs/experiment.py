@@ -21,6 +21,7 @@ from wingspan.experiments.schedule import Schedule, Task
 from wingspan.experiments.tables import ResultTable, make_tables
 from wingspan.recognizer import usable_device
 from wingspan.runs.experiment_checks import check
+from wingspan.runs.experiment_curves import write_curves
 from wingspan.runs.experiment_run import Assignment, Outcome
 from wingspan.runs.experiment_workers import in_this_process, in_workers
 from wingspan.runs.speaking import say
@@ -101,7 +102,7 @@ def follow(
 def write_tables(
     plan: Plan, assignments: Mapping[str, Assignment], done: Mapping[str, Mapping[str, Any]]
 ) -> list[ResultTable]:
-    """Writes table.md, table.tex and table.html beside the results."""
+    """Writes table.md, table.tex and table.html beside the results, and learning curves where there are any."""
     results: dict[tuple[str, str, float], list[Mapping[str, Any]]] = defaultdict(list)
     for name, one in assignments.items():
         if name in done:
@@ -113,6 +114,7 @@ def write_tables(
     for suffix, render in RENDERINGS.items():
         with atomic_write(plan.output / f"table.{suffix}") as file:
             file.write(render(tables))
+    write_curves(plan, results)
     return tables
 
 
