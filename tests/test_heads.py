@@ -1,8 +1,11 @@
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 
 from wingspan.heads import Head
+from wingspan.heads.bottleneck import BottleneckHead
 from wingspan.heads.feedforward import FeedForwardHead
 
 
@@ -42,6 +45,18 @@ def test_weights_start_small_and_biases_at_zero():
     for layer in head.layers:
         assert layer.weight.std().item() == pytest.approx(0.02, rel=0.05)
         assert not layer.bias.any()
+
+
+@pytest.mark.parametrize("kind", [FeedForwardHead, partial(FeedForwardHead, hidden=(8,)), BottleneckHead])
+def test_classes_start_with_a_chance(kind):
+    spans = torch.zeros(1, 1, 600)
+    torch.manual_seed(0)
+    even, rare = kind(600, 3).eval(), kind(600, 3, start_chance=0.01).eval()
+    assert even(spans).scores.sigmoid().tolist()[0][0] == pytest.approx([0.5] * 3, abs=0.05)
+    assert rare(spans).scores.sigmoid().tolist()[0][0] == pytest.approx([0.01] * 3, abs=0.002)
+    for chance in (0.0, 1.0):
+        with pytest.raises(ValueError, match="head.start_chance is"):
+            kind(600, 3, start_chance=chance)
 
 
 def test_dropout_acts_in_training_only():

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan.heads import Head, Scored
+from wingspan.heads import Head, Scored, start_rare
 
 SMALLEST = 1e-8  # below this a spread's logarithm is not taken
 
@@ -21,7 +21,8 @@ class BottleneckHead(Head):
     """Hidden layers, then a Gaussian; scores are linear in `samples` draws from it, in prediction in its mean.
 
     The divergence is that from a prior, learned or standard normal. Sizes left None: the Gaussian has half of the span
-    vector's size, the hidden layers lie evenly between (7/8 and 3/4 of it).
+    vector's size, the hidden layers lie evenly between (7/8 and 3/4 of it). `start_chance` is that of every class
+    before training, where a class is a yes or no.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class BottleneckHead(Head):
         size: int | None = None,
         samples: int = 5,
         prior: Literal["learned", "standard"] = "learned",
+        start_chance: float | None = None,
     ) -> None:
         super().__init__()
         if samples < 1:
@@ -46,6 +48,7 @@ class BottleneckHead(Head):
         self.mean = nn.Linear(sizes[-1], self.size)
         self.spread = nn.Linear(sizes[-1], self.size)
         self.classify = nn.Linear(self.size, num_classes)
+        start_rare(self.classify, start_chance)
         self.samples = samples
         self.prior = prior
         if prior == "learned":

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from wingspan.heads import Head, Scored
+from wingspan.heads import Head, Scored, start_rare
 
 
 class FeedForwardHead(Head):
     """A linear classifier, or a small feed-forward network before it.
 
+    `start_chance` is that of every class before training, where a class is a yes or no.
     See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300).
     """
 
@@ -25,6 +26,7 @@ class FeedForwardHead(Head):
         dropout: float = 0.1,
         input_dropout: float = 0.0,
         spread: float = 0.02,
+        start_chance: float | None = None,
     ) -> None:
         super().__init__()
         sizes = [span_size, *hidden, num_classes]
@@ -32,6 +34,7 @@ class FeedForwardHead(Head):
         for layer in layers:
             nn.init.normal_(layer.weight, std=spread)
             nn.init.zeros_(layer.bias)
+        start_rare(layers[-1], start_chance)
         self.layers = nn.ModuleList(layers)
         self.dropout = nn.Dropout(dropout)
         self.input_dropout = nn.Dropout(input_dropout)

@@ -12,10 +12,9 @@ from typing import Any
 from rich.console import Console
 
 from wingspan.corpora.statistics import describe
-from wingspan.encoders import Encoder
 from wingspan.experiments.settings_file import SettingsFile
 from wingspan.ranges import Between, OneOf
-from wingspan.recipe import Recipe, expect
+from wingspan.recipe import Recipe
 from wingspan.recipes import ranges
 from wingspan.recognizer import usable_device
 from wingspan.runs.processes import last_words, starting
@@ -27,6 +26,7 @@ from wingspan.runs.tune_outcome import Found, conclude, news, told
 from wingspan.runs.tune_space import as_text, own_values, search_space
 from wingspan.runs.tune_study import Place, open_study, optuna
 from wingspan.runs.tune_trials import Order, Search, take_part, work
+from wingspan.training.fitting import fit
 
 POLL = 1.0
 """Seconds between looks at what the processes have done."""
@@ -64,13 +64,12 @@ def tune(order: Order, console: Console) -> Found:
 
 
 def prepared(order: Order) -> tuple[Search, Recipe, dict[str, str]]:
-    """Everything that can go wrong is found here: recipe, encoder, ranges, device, corpora."""
+    """Everything that can go wrong is found here: recipe, encoder, ranges, device, corpora, lexicon."""
     recipe = prepare(order.recipe, order.encoder, order.settings)
     space = search_space(recipe, ranges(order.recipe), order.given, order.settings)
     usable_device(order.device)
-    expect(recipe.encoder(), Encoder)
     corpora = gather(order.train, order.dev, None, order.format)
-    lexicon_of(order.lexicon, corpora.train)  # read to see that it can be
+    fit(recipe, corpora.train, corpora.dev, lexicon=lexicon_of(order.lexicon, corpora.train))  # to see that it can be
     content = {"train": describe(corpora.train).fingerprint, "dev": describe(corpora.dev).fingerprint}
     epochs = sum(recipe.train.epochs if phase.epochs is None else phase.epochs for phase in recipe.phases)
     deadline = time.time() + order.time_budget if order.time_budget is not None else None

@@ -12,8 +12,12 @@ from typing import Any
 from wingspan.ranges import Between, OneOf, Range, Times
 from wingspan.recipe import Recipe
 from wingspan.record import override
+from wingspan.training.optimizer import by_prefix
 
 Space = Mapping[str, Between | OneOf]
+
+FACTORS = ("train.factors", "train.decays")
+"""Settings that are numbers by the prefix of parameters' names."""
 
 
 def search_space(
@@ -30,6 +34,7 @@ def search_space(
         if key in fixed:
             continue
         try:
+            check_term(recipe, key)
             resolved = one.around(value_of(recipe, key)) if isinstance(one, Times) else one
             for text in samples(resolved):
                 override(recipe, key, text)
@@ -41,6 +46,14 @@ def search_space(
     if not found:
         raise ValueError("there is nothing to search; give ranges, for example --range train.epochs=5:20")
     return found
+
+
+def check_term(recipe: Recipe, key: str) -> None:
+    """Rates are set for any name of parameters, but those of a term that the recipe lacks would change nothing."""
+    place, _, rest = key.partition(".objectives.")
+    term = rest.partition(".")[0]
+    if place in FACTORS and term and term not in recipe.terms:
+        raise ValueError(f"the recipe has no term {term!r}; it has {', '.join(recipe.terms)}")
 
 
 def samples(one: Between | OneOf) -> list[str]:
@@ -61,6 +74,9 @@ def own_values(recipe: Recipe, space: Space) -> dict[str, Any] | None:
 
 def value_of(recipe: Recipe, key: str) -> Any:
     """What a recipe has under a name of `--set`; the default of the part where the recipe says nothing."""
+    for numbers in FACTORS:
+        if key.startswith(f"{numbers}."):  # one where nothing is said
+            return by_prefix(key.removeprefix(f"{numbers}."), value_of(recipe, numbers))
     value: Any = recipe
     names = key.split(".")
     for place, name in enumerate(names):
@@ -71,6 +87,8 @@ def value_of(recipe: Recipe, key: str) -> Any:
             if ".".join(names[place:]) in value:  # names of parameters, dots and all
                 return value[".".join(names[place:])]
             value = value.get(name)
+        elif isinstance(value, tuple) and name.isdigit():  # phases, by their place
+            value = value[int(name)] if int(name) < len(value) else None
         else:
             value = getattr(value, name, None) if is_dataclass(value) else None
     return value
