@@ -17,7 +17,8 @@ import deep_tables
 from table_rows import rows, spread
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/results.md", "docs/lexicon.md", "docs/compress_generate.md", "docs/deep_span.md")
+PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning")
+DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
 ONE_TYPE = {"ncbi-disease": "NCBI-disease", "bc5cdr-disease": "BC5CDR-Disease", "bc5cdr-chemical": "BC5CDR-Chemical"}
@@ -162,12 +163,24 @@ def synonyms() -> str:
     return "\n".join(lines)
 
 
+def tuning() -> str:
+    """Tuned settings against a recipe's own: dev of the search, then dev and test of seeds it has not seen."""
+    lines = ["| settings | dev F1, the search's seed | dev F1 | test F1 | seeds |", "|---|---|---|---|---|"]
+    found = {row["kind"]: row for row in rows("tuning")}
+    for name in ("default", "tuned") if found else ():
+        runs = [row for row in rows("tuning") if row["kind"] == "run" and row["name"] == name]
+        dev, test = (spread([row[part]["micro"]["f1"] for row in runs]) for part in ("dev", "test"))
+        lines.append(f"| {name} | {found['search']['dev'][name]:.2f} | {dev} | {test} | {len(runs)} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "lexicon": lexicon,
     "compress_generate": compress_generate,
     "compress_generate-writing": compress_generate_writing,
     "bottleneck": bottleneck,
     "synonyms": synonyms,
+    "tuning": tuning,
     "lexicon-coverage": lexicon_coverage,
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
