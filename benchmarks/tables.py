@@ -171,6 +171,16 @@ def tuning() -> str:
         runs = [row for row in rows("tuning") if row["kind"] == "run" and row["name"] == name]
         dev, test = (spread([row[part]["micro"]["f1"] for row in runs]) for part in ("dev", "test"))
         lines.append(f"| {name} | {found['search']['dev'][name]:.2f} | {dev} | {test} | {len(runs)} |")
+    for row in [found["search"]] if found else []:
+        trials = f"{row['trials']} trials ({row['pruned']} ended early) of {row['epochs']} epochs"
+        trained = f"the first {row['sentences']:,} training sentences of {ONE_TYPE[row['corpus']]}"
+        chosen = ", ".join(f"`{key}={value:.3g}`" for key, value in row["settings"].items())
+        lines += [
+            "",
+            f"`{row['recipe']}`, encoder {row['encoder']}, on {trained}. The budget:",
+            f"{trials} by {row['workers']} workers,",
+        ]
+        lines += [f"{row['trial_seconds'] / 60:.0f} minutes of training. Found:", f"{chosen}."]
     return "\n".join(lines)
 
 
