@@ -106,3 +106,12 @@ def test_a_folder_where_a_file_is_to_be_written_is_named(shell, predictions, tmp
     (tmp_path / "taken").mkdir()
     said = shell.refuses("compare", shell.dev, *predictions, "--samples", 5, "--report", tmp_path / "taken")
     assert said == f"wingspan: {tmp_path / 'taken'}: a folder of this name is there; name a file\n"
+
+
+def test_buckets_of_equal_size_on_request(shell, tmp_path):
+    gold, out = shell.dev, tmp_path / "out"
+    asked = ["--attribute", "text_length", "--quantiles", "2", "--samples", "5"]
+    shell("analyze", "--gold", gold, "--predicted", gold, "--output", out, *asked)
+    with (out / "tables" / "buckets-text_length.csv").open() as file:
+        assert len(file.readlines()) == 3  # the names of the columns, and two halves
+    assert "2 quantiles" in (out / "report.html").read_text()

@@ -41,6 +41,9 @@ def analyze(
         list[str] | None,
         typer.Option(help="A bucket attribute, entity:KEY or document:KEY for what the corpus says; otherwise all."),
     ] = None,
+    quantiles: Annotated[
+        int | None, typer.Option(min=2, help="So many buckets of equal size, instead of the papers' intervals.")
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Bootstrap samples behind intervals and p-values.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
     allow_missing: Annotated[
@@ -61,7 +64,7 @@ def analyze(
 
     console = Console(stderr=json == Path("-"))
     skipped = [name.value for name in skip or []]
-    settings = run.Settings(format, predicted_format, samples, seed, attribute, allow_missing, skipped)
+    settings = run.Settings(format, predicted_format, samples, seed, attribute, quantiles, allow_missing, skipped)
     if model is not None and corpus is not None and gold is None and not predicted:
         use_threads(threads)
         from wingspan.runs.analyze_model import analyze_model

@@ -28,12 +28,13 @@ class Settings:
     samples: int = 1000
     seed: int = 1
     attributes: Sequence[str] | None = None
+    quantiles: int | None = None
     allow_missing: bool = False
     skip: Sequence[str] = ()
 
     def chapters(self, output: Path) -> Asked:
         """What the chapters on documents are told."""
-        return Asked(output / "figures", self.samples, self.seed, self.attributes)
+        return Asked(output / "figures", self.samples, self.seed, self.attributes, self.quantiles)
 
 
 def analyze_documents(

@@ -13,10 +13,12 @@ from wingspan.analysis.report.subject import Subject
 from wingspan.evaluation.buckets import NOT_GIVEN, BucketTable, Gap, buckets, gaps
 
 
-def breakdown(subject: Subject, figures: Path | None, attributes: Sequence[str] | None = None) -> Section:
+def breakdown(
+    subject: Subject, figures: Path | None, attributes: Sequence[str] | None = None, quantiles: int | None = None
+) -> Section:
     """F1 by every attribute; with several systems also their differences as heat maps."""
     found = {
-        name: buckets(subject.gold, subject.found(name), attributes, training=subject.training)
+        name: buckets(subject.gold, subject.found(name), attributes, training=subject.training, quantiles=quantiles)
         for name in subject.names
     }
     standard = subject.names[0]
@@ -34,7 +36,7 @@ def breakdown(subject: Subject, figures: Path | None, attributes: Sequence[str] 
     blocks += [bucket_table(gap, found) for gap in compared]
     lead = (
         "Precision counts predictions by their own attribute, recall counts gold entities by theirs. Intervals are "
-        "those of the papers."
+        f"{'those of the papers' if quantiles is None else f'{quantiles} quantiles of the gold entities'}."
     )
     return Section("buckets", "Buckets", blocks, " ".join([lead, subject.first_runs_only]).strip())
 

@@ -29,6 +29,7 @@ class Asked:
     samples: int = 1000
     seed: int = 1
     attributes: Sequence[str] | None = None
+    quantiles: int | None = None
     comparison: Comparison | None = None
 
 
@@ -46,7 +47,7 @@ def from_documents(subject: Subject, asked: Asked | None = None, step: Step = la
     step("errors")
     sections.append(mistakes(subject))
     step("buckets")
-    sections.append(breakdown(subject, asked.figures, asked.attributes))
+    sections.append(breakdown(subject, asked.figures, asked.attributes, asked.quantiles))
     step("calibration")
     sections.append(certainty(subject, asked.figures))
     return sections
