@@ -90,6 +90,14 @@ def cost() -> str:
     return "\n".join(lines)
 
 
+def prediction() -> str:
+    """Prediction on two threads against the bare encoder, taken by turns."""
+    lines = ["| spans | candidates | times the bare encoder | ms |", "|---|---|---|---|"]
+    for row in rows("deep_predict"):
+        lines.append(f"| {row['row']} | {row.get('scope', '')} | ×{row['ratio']:.2f} | {row['ms']:,.0f} |")
+    return "\n".join(lines)
+
+
 def scaling() -> str:
     """What the span part adds, by length of the sentence and by width."""
     lines = ["| words | candidates | span part, ms per sentence | peak memory, MiB |", "|---|---|---|---|"]

@@ -203,6 +203,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "deep-roles": deep_tables.roles,
     "deep-cost": deep_tables.cost,
     "deep-scaling": deep_tables.scaling,
+    "deep-predict": deep_tables.prediction,
 }
 
 
