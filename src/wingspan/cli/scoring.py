@@ -46,6 +46,7 @@ class SubsetName(StrEnum):
 
     all = "all"
     discontinuous_documents = "discontinuous-documents"
+    discontinuous_sentences = "discontinuous-sentences"
     discontinuous_entities = "discontinuous-entities"
 
 
@@ -63,7 +64,9 @@ def score(
     protocol: Annotated[
         ProtocolName, typer.Option(help="recognition: entities had to be found. typing: labels of given spans.")
     ] = ProtocolName.recognition,
-    subset: Annotated[SubsetName, typer.Option(help="Score only what is discontinuous.")] = SubsetName.all,
+    subset: Annotated[
+        SubsetName, typer.Option(help="Score what is discontinuous, or is beside it.")
+    ] = SubsetName.all,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,

@@ -6,6 +6,7 @@ Two protocols, never mixed: `recognition` scores found entities, `typing` scores
 from wingspan.evaluation.attributes import ATTRIBUTES, Attribute
 from wingspan.evaluation.buckets import Bucket, BucketTable, Gap, buckets, error_rate_gaps, gaps
 from wingspan.evaluation.confusion import Confusion, confusion
+from wingspan.evaluation.continuity import by_continuity, continuous_entities, discontinuous_sentences
 from wingspan.evaluation.errors import Errors, Mistake, errors
 from wingspan.evaluation.given_spans import TypingScores, typing
 from wingspan.evaluation.matching import Match, Mode, Verdict, match
@@ -48,9 +49,12 @@ __all__ = [
     "Verdict",
     "average_rows",
     "buckets",
+    "by_continuity",
     "confusion",
+    "continuous_entities",
     "discontinuous_documents",
     "discontinuous_entities",
+    "discontinuous_sentences",
     "error_rate_gaps",
     "errors",
     "gaps",

@@ -103,6 +103,8 @@ class Scores:
     documents: tuple[Counts, ...]
     coverage: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    continuity: Mapping[str, Counts] = field(default_factory=dict)
+    """Strict counts of discontinuous entities and of the others, where `by_continuity` was asked."""
 
     @property
     def macro(self) -> Average:
@@ -118,6 +120,7 @@ class Scores:
         """The figures as plain data, ready for JSON."""
         macro, by_document = self.macro._asdict(), self.document_macro._asdict()
         labels, documents = macro.pop("over"), by_document.pop("over")
+        parts = {name: counts.to_dict() for name, counts in self.continuity.items()}
         return {
             "protocol": "recognition",
             "mode": self.mode,
@@ -126,6 +129,7 @@ class Scores:
             "document_macro": {**by_document, "documents": documents},
             "labels": {label: counts.to_dict() for label, counts in self.labels.items()},
             "coverage": dict(self.coverage),
+            **({"continuity": parts} if parts else {}),
             "notes": list(self.notes),
         }
 

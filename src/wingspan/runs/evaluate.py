@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from wingspan.corpora import read
+from wingspan.evaluation.continuity import by_continuity
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.recognizer import Recognizer
@@ -40,7 +41,8 @@ def evaluate(
         for line in [*coverage.lines(), *map(said, figures.values()), *unknown_labels(recognizer, gold)]:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     found = recognizer.predict(gold, batch_size=batch_size)
-    return replace(recognition(gold, found, mode), coverage={**coverage.to_dict(), **figures})
+    scores = recognition(gold, found, mode)
+    return replace(scores, coverage={**coverage.to_dict(), **figures}, continuity=by_continuity(gold, found))
 
 
 def unknown_labels(recognizer: Recognizer, gold: Iterable[Document]) -> list[str]:

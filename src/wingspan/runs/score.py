@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rich.console import Console
 
@@ -16,8 +16,10 @@ from wingspan.evaluation import (
     Mode,
     Scores,
     TypingScores,
+    by_continuity,
     discontinuous_documents,
     discontinuous_entities,
+    discontinuous_sentences,
     place_on_gold,
     recognition,
     typing,
@@ -26,7 +28,7 @@ from wingspan.runs.tables import print_modes, print_scores
 from wingspan.text import Document
 
 Protocol = Literal["recognition", "typing"]
-Subset = Literal["all", "discontinuous-documents", "discontinuous-entities"]
+Subset = Literal["all", "discontinuous-documents", "discontinuous-sentences", "discontinuous-entities"]
 
 
 def score(
@@ -53,7 +55,8 @@ def score(
     if protocol != "recognition":
         raise ValueError(f"unknown protocol {protocol!r}; use recognition or typing")
     found = [recognition(*sides, each, allow_missing=allow_missing) for each in (MODES if mode == "all" else (mode,))]
-    return [replace(one, notes=(*placed.notes, *one.notes)) for one in found]
+    parts = by_continuity(*sides, allow_missing=allow_missing) if subset == "all" else {}
+    return [replace(one, notes=(*placed.notes, *one.notes), continuity=parts) for one in found]
 
 
 def documents(path: str | Path, format: str | None) -> list[Document]:
@@ -71,10 +74,12 @@ def select(
     """The part of both sides that is to be scored."""
     if subset == "discontinuous-documents":
         return discontinuous_documents(gold, found, allow_missing)
+    if subset == "discontinuous-sentences":
+        return discontinuous_sentences(gold, found, allow_missing)
     if subset == "discontinuous-entities":
         return discontinuous_entities(gold), discontinuous_entities(found)
     if subset != "all":
-        raise ValueError(f"unknown subset {subset!r}; use all, discontinuous-documents or discontinuous-entities")
+        raise ValueError(f"unknown subset {subset!r}; use {', '.join(get_args(Subset))}")
     return gold, found
 
 

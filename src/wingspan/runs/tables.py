@@ -12,9 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from wingspan.evaluation import Average, Counts, Scores, TypingScores, average_rows, label_rows
+from wingspan.evaluation.continuity import PARTS
 
 AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
 """How the rows below the labels are called; the second macro is the one of the n2c2 script."""
+
+COLUMNS = ("precision", "recall", "F1", "tp", "fp", "fn", "support")
 
 Cells = Sequence[str]
 
@@ -65,6 +68,9 @@ class Sheet:
 def print_scores(scores: Scores | TypingScores, console: Console) -> None:
     """One row for each label, the averages below, then what a reader should know."""
     (_typing_sheet(scores) if isinstance(scores, TypingScores) else _recognition_sheet(scores)).show(console)
+    if isinstance(scores, Scores) and scores.continuity:
+        rows = [(PARTS[name], *_figures(part), *_counted(part)) for name, part in scores.continuity.items()]
+        Sheet("Discontinuous entities, strict", ("of", *COLUMNS), rows).show(console)
     _print_notes(scores.notes, console)
 
 
@@ -90,7 +96,7 @@ def print_seeds(runs: Sequence[Scores], console: Console) -> None:
 def _recognition_sheet(scores: Scores) -> Sheet:
     return Sheet(
         f"Recognition, {scores.mode}",
-        ("label", "precision", "recall", "F1", "tp", "fp", "fn", "support"),
+        ("label", *COLUMNS),
         [(label, *_figures(counts), *_counted(counts)) for label, counts in scores.labels.items()],
         [
             (AVERAGES["micro"], *_figures(scores.micro), *_counted(scores.micro)),

@@ -9,6 +9,7 @@ from wingspan.analysis.report.blocks import Block, Column, Facts, Prose, Row, Se
 from wingspan.analysis.report.subject import Subject, anchored, titled
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.comparison import SystemFigures, figures_of
+from wingspan.evaluation.continuity import PARTS, by_continuity
 from wingspan.evaluation.counting import tabulate
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import MODES, recognition
@@ -43,6 +44,7 @@ def overview(
     for number, system in enumerate(figures):
         blocks.append(labels_table(system, anchored("scores", number), subject, mode))
     blocks.append(modes_table(subject))
+    blocks += continuity_table(subject)
     blocks.append(Facts("corpus", "The gold corpus", corpus_facts(subject.gold)))
     if subject.training is not None:
         blocks.append(Facts("training-corpus", "The training corpus", corpus_facts(subject.training)))
@@ -108,6 +110,20 @@ def modes_table(subject: Subject) -> Table:
         rows,
         note=" ".join(["docs/scoring.md says what each rule is.", subject.first_runs_only]).strip(),
     )
+
+
+def continuity_table(subject: Subject) -> list[Block]:
+    """Discontinuous entities by themselves and the rest, where there are any."""
+    rows: list[Row] = []
+    for name in subject.names:
+        for part, counts in by_continuity(subject.gold, subject.found(name)).items():
+            own: Row = (PARTS[part], name) if len(subject.names) > 1 else (PARTS[part],)
+            figures = (counts.precision, counts.recall, counts.f1, counts.tp, counts.fp, counts.fn)
+            rows.append((*own, *figures))
+    columns = (Column("of", "text"), *((Column("system", "text"),) if len(subject.names) > 1 else ()), *FIGURES)
+    note = subject.first_runs_only
+    caption = "Strict micro scores of discontinuous entities and of the others"
+    return [Table("continuity", caption, (*columns, *COUNTS), rows, note=note)] if rows else []
 
 
 def corpus_facts(documents: Sequence[Document]) -> Mapping[str, Any]:
