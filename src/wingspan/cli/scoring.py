@@ -64,9 +64,7 @@ def score(
     protocol: Annotated[
         ProtocolName, typer.Option(help="recognition: entities had to be found. typing: labels of given spans.")
     ] = ProtocolName.recognition,
-    subset: Annotated[
-        SubsetName, typer.Option(help="Score what is discontinuous, or is beside it.")
-    ] = SubsetName.all,
+    subset: Annotated[SubsetName, typer.Option(help="Score what is discontinuous, or is beside it.")] = SubsetName.all,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
