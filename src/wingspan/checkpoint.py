@@ -113,13 +113,12 @@ def predictor(learner: Learner) -> Learner:
 
 
 def read_labels(path: Path) -> LabelSet:
-    """The labels of a model folder: names of corpora, each with its list of labels."""
+    """The labels of a model folder."""
     found = read_object(path)
-    if not found or not all(
-        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found.values()
-    ):
-        raise ValueError(f"{path}: damaged (no lists of labels); copy or train the model again")
-    return LabelSet.from_dict(found)
+    try:
+        return LabelSet.from_dict(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: damaged ({error}); copy or train the model again") from None
 
 
 def read_calibration(folder: Path) -> Calibration | None:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+Sampling = Literal["proportion", "uniform", "temperature", "each"]
+Batches = Literal["mixed", "single", "turns"]
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -33,6 +36,12 @@ class TrainSettings:
     precision: Literal["no", "bf16", "fp16"] = "no"
     budget: int = 16_384
     """The most units (sentences times longest) of one batch."""
+    sampling: Sampling = "proportion"
+    """How often corpora are drawn: by their sentences, all alike, by sentences ** (1 / temperature), or so that each
+    batch has as many of each."""
+    temperature: float = 2.0
+    batches: Batches = "mixed"
+    """Whether a batch mixes corpora or is of a single one; in `turns`, batches that share a step are of several."""
     patience: int | None = None
     """Stop after so many epochs without a better dev F1."""
     checkpoint_steps: int | None = None
@@ -47,5 +56,7 @@ class TrainSettings:
         for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"train.{name} is {getattr(self, name)}; give 0 or more")
+        if self.temperature <= 0:
+            raise ValueError(f"train.temperature is {self.temperature}; give a number above 0")
         if self.warmup > 1:
             raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")

@@ -8,7 +8,7 @@ from typing import Any
 
 from wingspan.experiments.plan import FIGURE, PARTS, Plan, PlannedCorpus, System
 from wingspan.experiments.settings_file import with_settings
-from wingspan.experiments.toml_tables import (
+from wingspan.toml_tables import (
     TomlTable,
     flag,
     load_toml,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wingspan.experiments.plan import FIGURE, PARTS, Plan
-from wingspan.experiments.toml_tables import TomlTable, load_toml, number, word
+from wingspan.toml_tables import TomlTable, load_toml, number, word
 
 
 class Value(NamedTuple):

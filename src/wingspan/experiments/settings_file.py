@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wingspan.corpora.files import atomic_write
-from wingspan.experiments.toml_tables import load_toml, settings, word
+from wingspan.toml_tables import load_toml, settings, word
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
 
 def keys(labels: LabelSet) -> list[Key]:
     """What each class means, in the order of class ids."""
-    return [(corpus, label) for corpus, names in labels.types.items() for label in (None, *names)]
+    return list(labels.meanings())
 
 
 def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:

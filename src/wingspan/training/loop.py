@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ from accelerate import Accelerator
 from wingspan.batch import Collate
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.labels import LabelSet
+from wingspan.mixing import epoch_batches
 from wingspan.model import tensors
 from wingspan.recipe import Learner, Phase, Recipe
 from wingspan.recognizer import Recognizer
-from wingspan.sampling import batches
 from wingspan.schedules import Moment
 from wingspan.text import Document, Sentence
 from wingspan.training.optimizer import build_optimizer, leave_uncorrected, rate_factor, set_rates
@@ -43,6 +43,8 @@ class Data:
 
     sentences: Sequence[Sentence]
     dev: Sequence[Document] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """How much more often than others a corpus is drawn from, by its name."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,9 @@ def plan(run: Run, number: int) -> list[list[list[int]]]:
     settings, phase = run.recipe.train, run.recipe.phases[number]
     epochs = settings.epochs if phase.epochs is None else phase.epochs
     lengths = [len(sentence.words) for sentence in run.data.sentences]
+    corpora = [sentence.dataset for sentence in run.data.sentences]
     return [
-        batches(lengths, settings.batch_size, budget=settings.budget, seed=(run.seed, number, epoch))
+        epoch_batches(lengths, corpora, settings, run.data.weights, (run.seed, number), epoch)
         for epoch in range(epochs)
     ]
 

@@ -1,0 +1,149 @@
+"""`corpora.toml`: several corpora for one model, one table each.
+
+heads = "own"
+sampling = "proportion"
+
+[[corpora]]
+name = "biored"
+train = "biored/train.jsonl"
+dev = "biored/dev.jsonl"
+labels = ["Disease", "Chemical"]
+role = "target"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from wingspan.corpora import read
+from wingspan.corpora.several import CorporaPlan, Heads, OneOfSeveral, Role, undeclared
+from wingspan.labels import LabelSet
+from wingspan.text import Document
+from wingspan.toml_tables import TomlTable, flag, load_toml, number, path_from, several, tables, word
+from wingspan.train_settings import Batches, Sampling
+
+Files = tuple[Path, ...]
+
+
+def read_corpora(path: str | Path) -> CorporaPlan:
+    """The corpora of a file, documents and all. Relative paths start at the folder the file lies in."""
+    path = Path(path)
+    table = load_toml(path)
+    entries = [_corpus(item, path) for item in table.need("corpora", tables, "a list of tables, [[corpora]]")]
+    heads = _chosen(table, "heads", Heads, "own")
+    label_map = table.take("label_map", path_from(path.parent), "a file with corpus, label and target", None)
+    drawing = {
+        "train.sampling": _chosen(table, "sampling", Sampling, None),
+        "train.temperature": table.take("temperature", _positive, "a number above 0", None),
+        "train.batches": _chosen(table, "batches", Batches, None),
+    }
+    table.close()
+    corpora = _with_target(entries, path)
+    settings = {name: str(value) for name, value in drawing.items() if value is not None}
+    return CorporaPlan(corpora, heads, label_map, settings)
+
+
+def _chosen(table: TomlTable, name: str, kinds: Any, default: Any) -> Any:
+    """One of a few words."""
+    words = get_args(kinds)
+    expected = " or ".join(f'"{choice}"' for choice in words)
+    return table.take(name, lambda value: value if value in words else None, expected, default)
+
+
+def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
+    """One table with the documents of its files, and the role it asks for."""
+    if not isinstance(item, dict):
+        raise ValueError(f"{path}: corpora must be a list of tables, [[corpora]], not {item!r}")
+    table = TomlTable(item, f"{path}: corpora")
+    name = table.need("name", word, "a text")
+    table.place = f"{path}: corpus {name!r}"
+
+    def files(value: Any) -> Files | None:
+        here = path_from(path.parent)
+        found = here(value)
+        return (found,) if found is not None else several(here)(value)
+
+    format = table.take("format", word, "the name of a format", None)
+    parts = {
+        part: _documents(
+            table.take(part, files, "a file, or a list of files", ()), format, name, f"{table.place}: {part}"
+        )
+        for part in ("train", "dev", "test")
+    }
+    if not any(parts.values()):
+        raise ValueError(f"{table.place}: train is missing; give a file, or a list of files")
+    occurring = LabelSet.of(document for part in parts.values() for document in part).types[name]
+    labels = table.take("labels", several(word), "a list of different labels", occurring)
+    role = _chosen(table, "role", Role, None)
+    corpus = OneOfSeveral(
+        name,
+        labels,
+        annotates=table.take("annotates", several(word), "a list of different labels", labels),
+        weight=table.take("weight", _positive, "a number above 0", 1.0),
+        dev_into_training=table.take("dev_into_training", flag, "true or false", False),
+        train=parts["train"],
+        dev=parts["dev"],
+        test=parts["test"],
+    )
+    table.close()
+    _check_labels(corpus, table.place)
+    return corpus, role
+
+
+def _documents(paths: Files, format: str | None, name: str, place: str) -> tuple[Document, ...]:
+    """The documents of some files, as those of this corpus."""
+    found: list[Document] = []
+    for path in paths:
+        if not path.exists():
+            raise ValueError(f"{place}: there is no {path}; correct the path, relative ones start at the file's folder")
+        documents = [replace(document, dataset=name) for document in read(path, format)]
+        if not documents:
+            raise ValueError(f"{place}: {path} holds no documents; check the file, and its format")
+        found += documents
+    return tuple(found)
+
+
+def _positive(value: Any) -> float | None:
+    found = number(value)
+    return found if found is not None and found > 0 else None
+
+
+def _check_labels(corpus: OneOfSeveral, place: str) -> None:
+    """Files and declarations say the same."""
+    unknown = [label for label in corpus.annotates if label not in corpus.labels]
+    if unknown:
+        raise ValueError(f"{place}: annotates names {unknown[0]!r}, which is none of its labels; add it to labels")
+    for part, documents in (("train", corpus.train), ("dev", corpus.dev), ("test", corpus.test)):
+        extra = undeclared(documents, corpus.labels)
+        if extra:
+            raise ValueError(f"{place}: {part} has entities of {extra[0]}, none of its labels; add it to labels")
+    extra = undeclared(corpus.training, corpus.annotates)
+    if extra:
+        raise ValueError(f"{place}: its training documents mark {extra[0]}, which annotates leaves out; add it there")
+
+
+def _with_target(entries: Sequence[tuple[OneOfSeveral, Role | None]], path: Path) -> tuple[OneOfSeveral, ...]:
+    """The corpora with their roles; the first that is not auxiliary is the target where none says so."""
+    names = [corpus.name for corpus, _ in entries]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path}: two corpora are called {twice[0]!r}; give each its own name")
+    targets = [corpus.name for corpus, role in entries if role == "target"]
+    if len(targets) > 1:
+        raise ValueError(f"{path}: {' and '.join(map(repr, targets))} are both the target; give one the role auxiliary")
+    targets += [corpus.name for corpus, role in entries if role is None]
+    if not targets:
+        raise ValueError(f'{path}: all corpora are auxiliary; give one of them role = "target"')
+    corpora = tuple(replace(c, role="target" if c.name == targets[0] else "auxiliary") for c, _ in entries)
+    for corpus in corpora:
+        if corpus.role == "target" and corpus.dev_into_training:
+            raise ValueError(
+                f"{path}: corpus {corpus.name!r}: dev_into_training is for auxiliary corpora; "
+                "the target's dev set says which epoch is best"
+            )
+        if corpus.role == "target" and not corpus.train:
+            raise ValueError(f"{path}: corpus {corpus.name!r}: train is missing; the target needs training documents")
+    return corpora
