@@ -15,6 +15,7 @@ from wingspan.spans.biaffine import BiaffineSpans
 from wingspan.spans.contextual import ContextualSpans
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import VIEWS, PooledSpans
+from wingspan.spans.recurrent import RecurrentSpans
 
 SELECTIONS = [views for count in range(1, 5) for views in combinations(VIEWS, count)]
 PARTS = {
@@ -31,6 +32,7 @@ PARTS = {
     "deep-attentive": partial(DeepSpans, depth=1, aggregation="additive", build_single=True),
     "contextual": partial(ContextualSpans, around=partial(PooledSpans, views=("max",)), hidden_size=6, width_size=3),
     "contextual-deep": partial(ContextualSpans, around=partial(DeepSpans, depth=1), hidden_size=4, share_weights=True),
+    "recurrent": partial(RecurrentSpans, hidden_size=6, width_size=3),
 }
 LISTS = [part for part in PARTS if not part.startswith("contextual")]
 PROJECTING = ["multiplicative", "additive", "biaffine"]

@@ -5,7 +5,10 @@ Packed sequences would do the same, but synchronize with the host and cannot be 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -30,3 +33,28 @@ def reversal(lengths: Tensor, longest: int) -> Tensor:
     """Where each place goes when only the first `length` places are turned round.  (B,) -> (B, L)"""
     at = torch.arange(longest, device=lengths.device).expand(len(lengths), -1)
     return torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
+
+
+def enter(lstm: nn.LSTM, vectors: Tensor) -> Tensor:
+    """What vectors add to the gates of an LSTM: the part of a step that does not depend on its state.  -> (..., 4 H)"""
+    return F.linear(vectors, lstm.weight_ih_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0)
+
+
+def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], direction: int) -> list[Tensor]:
+    """Many walks along one row of entered vectors, each from a place of its own, forwards (1) or backwards (-1).
+
+    `going` says how many of the walks, always the first ones, take each step; who goes on beyond the row stays at its
+    end.  (P, 4 H), (N,) -> the states after each step, (going, H)
+    """
+    states: list[Tensor] = []
+    cell: Tensor | None = None
+    for step, count in enumerate(going):
+        at = (place[:count] + direction * step).clamp(0, len(entered) - 1)
+        gates = entered.index_select(0, at)
+        if states:  # before the first step the state is zero
+            gates = gates + states[-1][:count] @ lstm.weight_hh_l0.T
+        taken, kept, new, shown = gates.chunk(4, -1)
+        fresh = torch.sigmoid(taken) * torch.tanh(new)
+        cell = fresh if cell is None else torch.sigmoid(kept) * cell[:count] + fresh
+        states.append(torch.sigmoid(shown) * torch.tanh(cell))
+    return states

@@ -1,0 +1,171 @@
+"""Spans read by a BiLSTM of their own: it starts and ends with the span and sees no word outside of it.
+
+The states of a span x_1..x_n are o_t = [f_t ; b_t], its final ones h = [f_n ; b_1]; its vector is the sum of a_t o_t
+with a = softmax(o_t . h).  See: paper 001, section 3 (the span-level strategy).
+
+Forward states depend on where a span starts only, backward states on where it ends: spans that share a border share the
+pass from there. So two passes serve all spans, and o_t . h = f_t . f_n + b_t . b_1 is two products of small tables.
+
+Legend: B sentences, L words, W widths, D word size, H states of one direction, M candidates, N listed spans, K cells
+(words of listed spans, one span after the other).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from wingspan.candidates import Candidates
+from wingspan.encoders import Encoder, Words
+from wingspan.recurrent import BiLSTM, enter, walk
+from wingspan.spans import SpanRepresentation
+
+CELLS = 65_536
+"""How many states of a direction are in memory at once; what is more is done in blocks, and again on the way back."""
+
+
+class RecurrentSpans(SpanRepresentation):
+    """A BiLSTM inside every span, attention on its final states, then a width embedding.
+
+    `hidden_size` is that of both directions together. `dropout` is about the words that the BiLSTM reads.
+    """
+
+    def __init__(
+        self, encoder: Encoder, max_width: int, *, hidden_size: int = 400, width_size: int = 0, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if hidden_size < 2 or hidden_size % 2:
+            raise ValueError(f"RecurrentSpans.hidden_size is {hidden_size}; both directions share it: give an even one")
+        self.recurrent = BiLSTM(encoder.size, hidden_size // 2)
+        self.widths = nn.Embedding(max_width, width_size) if width_size else None
+        self.dropout = nn.Dropout(dropout)
+        self.size = hidden_size + width_size
+
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, M, size)"""
+        top = self.dropout(words.top)
+        # a word enters the gates of each direction once, however many spans it is in
+        entered = [enter(lstm, top) for lstm in (self.recurrent.forwards, self.recurrent.backwards)]  # (B, L, 4 H) each
+        spans = self._dense(*entered, candidates.width) if candidates.width else self._listed(*entered, candidates)
+        if self.widths is None:
+            return spans
+        row = (candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1)
+        return torch.cat([spans, self.widths(row).to(spans.dtype)], -1)
+
+    def _dense(self, ahead: Tensor, back: Tensor, width: int) -> Tensor:
+        """All spans of the grid, some sentences at a time.  (B, L, 4 H) -> (B, L * W, 2 H)"""
+        rows = max(1, CELLS // (ahead.shape[1] * width))
+        parts = zip(ahead.split(rows), back.split(rows), strict=True)
+        return torch.cat([run(self._grid, len(ahead) > rows, *part, width) for part in parts]).flatten(1, 2)
+
+    def _grid(self, ahead: Tensor, back: Tensor, width: int) -> Tensor:
+        """Spans by start and width.  (B, L, 4 H) -> (B, L, W, 2 H)"""
+        batch, length, _ = ahead.shape
+        everywhere, counts = torch.arange(batch * length, device=ahead.device), [batch * length] * width
+        forwards, backwards = (
+            torch.stack(walk(lstm, entered.flatten(0, 1), everywhere, counts, direction), 1).unflatten(0, (batch, -1))
+            for lstm, entered, direction in self._directions(ahead, back)
+        )  # (B, L, W, H): from each first word on, from each last word back
+        # the last state of each width times all of them: by first word for one direction, by last for the other
+        scores = forwards @ forwards.mT + by_start(turned(backwards @ backwards.mT))  # (B, L, W, W)
+        narrower = torch.ones(width, width, dtype=torch.bool, device=ahead.device).tril()
+        weights = scores.float().masked_fill(~narrower, -torch.inf).softmax(-1).to(scores.dtype)
+        return torch.cat([weights @ forwards, by_start(turned(by_end(weights)) @ backwards)], -1)
+
+    def _listed(self, ahead: Tensor, back: Tensor, candidates: Candidates) -> Tensor:
+        """Listed spans of any width, in blocks; those that do not count are zero.  -> (B, M, 2 H)"""
+        sentence, cell = candidates.mask.nonzero(as_tuple=True)  # (N,)
+        base = sentence * ahead.shape[1]
+        first, last = base + candidates.start[sentence, cell], base + candidates.end[sentence, cell] - 1
+        flat = ahead.flatten(0, 1), back.flatten(0, 1)  # (B * L, 4 H)
+        blocks = cuts((last - first + 1).tolist())
+        rows = [run(self._spans, len(blocks) > 1, *flat, first[a:z], last[a:z]) for a, z in blocks]
+        spans = torch.cat(rows) if rows else ahead.new_zeros(0, self.recurrent.size)  # (N, 2 H)
+        empty = spans.new_zeros(*candidates.mask.shape, self.recurrent.size)
+        return empty.index_put((sentence, cell), spans)
+
+    def _spans(self, ahead: Tensor, back: Tensor, first: Tensor, last: Tensor) -> Tensor:
+        """Spans by their first and last words among all of the batch.  (N,) each -> (N, 2 H)"""
+        width = last - first + 1
+        span = torch.repeat_interleave(width)  # (K,) whose word a cell is
+        ends = width.cumsum(0)
+        step = torch.arange(len(span), device=span.device) - (ends - width)[span]
+        places = (first, step), (last, width[span] - 1 - step)
+        forwards, backwards = (
+            shared(lstm, entered, border, width, direction, span, at)
+            for (lstm, entered, direction), (border, at) in zip(self._directions(ahead, back), places, strict=True)
+        )  # (K, H)
+        states, final = (
+            torch.cat([forwards, backwards], -1),
+            torch.cat([forwards[ends - 1], backwards[ends - width]], -1),
+        )
+        scores = (states * final.index_select(0, span)).sum(-1, dtype=torch.float32)  # (K,)
+        highest = scores.detach().new_full(width.shape, -torch.inf).scatter_reduce(0, span, scores.detach(), "amax")
+        weights = (scores - highest[span]).exp()
+        weights = weights / torch.zeros_like(highest).index_add(0, span, weights)[span]
+        return torch.zeros_like(final).index_add(0, span, weights.to(states.dtype).unsqueeze(-1) * states)
+
+    def _directions(self, ahead: Tensor, back: Tensor) -> tuple[tuple[nn.LSTM, Tensor, int], ...]:
+        return (self.recurrent.forwards, ahead, 1), (self.recurrent.backwards, back, -1)
+
+
+def run(part: Callable[..., Tensor], again: bool, *inputs: Tensor | int) -> Tensor:
+    """One block; where there are several, its states are not kept for the way back but made `again` there."""
+    if again and torch.is_grad_enabled():
+        found: Tensor = checkpoint(part, *inputs, use_reentrant=False)
+        return found
+    return part(*inputs)
+
+
+def cuts(widths: list[int]) -> list[tuple[int, int]]:
+    """Where to cut a list of spans so that each block has no more than `CELLS` cells, or one span."""
+    found: list[tuple[int, int]] = []
+    first = held = 0
+    for at, width in enumerate(widths):
+        if at > first and held + width > CELLS:
+            found.append((first, at))
+            first, held = at, 0
+        held += width
+    return [*found, (first, len(widths))] if widths else []
+
+
+def shared(
+    lstm: nn.LSTM, entered: Tensor, border: Tensor, width: Tensor, direction: int, span: Tensor, step: Tensor
+) -> Tensor:
+    """The state of each cell, each border walked from once, as far as the widest span there.  -> (K, H)"""
+    place, which = torch.unique(border, return_inverse=True)
+    longest = torch.zeros_like(place).scatter_reduce(0, which, width, "amax")
+    longest, order = longest.sort(descending=True)  # so that those that go on are always the first ones
+    rank = torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
+    going = (longest[:, None] > torch.arange(int(longest[0]), device=order.device)).sum(0)  # (W,)
+    states = torch.cat(walk(lstm, entered, place[order], going.tolist(), direction))
+    return states.index_select(0, (going.cumsum(0) - going)[step] + rank[which][span])
+
+
+def turned(weights: Tensor) -> Tensor:
+    """For the span of each width, its first `width` entries in the other order.  (B, L, W, W)"""
+    at = torch.arange(weights.shape[-1], device=weights.device)
+    mirror = at[:, None] - at
+    return weights.gather(-1, mirror.clamp(min=0).expand_as(weights)).masked_fill(mirror < 0, 0.0)
+
+
+def by_start(cells: Tensor) -> Tensor:
+    """Spans by (last word, width) as spans by (first word, width).  (B, L, W, .)"""
+    return moved(cells, 1)
+
+
+def by_end(cells: Tensor) -> Tensor:
+    """Spans by (first word, width) as spans by (last word, width).  (B, L, W, .)"""
+    return moved(cells, -1)
+
+
+def moved(cells: Tensor, direction: int) -> Tensor:
+    """Each width one word further than the one before it; what falls off the sentence is no span."""
+    batch, length, width, _ = cells.shape
+    at = torch.arange(length, device=cells.device)[:, None] + direction * torch.arange(width, device=cells.device)
+    at = at.clamp(0, length - 1) * width + torch.arange(width, device=cells.device)  # (L, W)
+    row = torch.arange(batch, device=cells.device)[:, None] * (length * width) + at.flatten()
+    return cells.flatten(0, 2).index_select(0, row.flatten()).view_as(cells)
