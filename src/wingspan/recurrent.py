@@ -37,7 +37,8 @@ def reversal(lengths: Tensor, longest: int) -> Tensor:
 
 def enter(lstm: nn.LSTM, vectors: Tensor) -> Tensor:
     """What vectors add to the gates of an LSTM: the part of a step that does not depend on its state.  -> (..., 4 H)"""
-    return F.linear(vectors, lstm.weight_ih_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0)
+    weight, _, bias, another = parameters(lstm)
+    return F.linear(vectors, weight, bias + another)
 
 
 def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], direction: int) -> list[Tensor]:
@@ -46,15 +47,22 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
     `going` says how many of the walks, always the first ones, take each step; who goes on beyond the row stays at its
     end.  (P, 4 H), (N,) -> the states after each step, (going, H)
     """
+    _, recurrent, _, _ = parameters(lstm)
     states: list[Tensor] = []
     cell: Tensor | None = None
     for step, count in enumerate(going):
         at = (place[:count] + direction * step).clamp(0, len(entered) - 1)
         gates = entered.index_select(0, at)
         if states:  # before the first step the state is zero
-            gates = gates + states[-1][:count] @ lstm.weight_hh_l0.T
+            gates = gates + states[-1][:count] @ recurrent.T
         taken, kept, new, shown = gates.chunk(4, -1)
         fresh = torch.sigmoid(taken) * torch.tanh(new)
         cell = fresh if cell is None else torch.sigmoid(kept) * cell[:count] + fresh
         states.append(torch.sigmoid(shown) * torch.tanh(cell))
     return states
+
+
+def parameters(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The weights of an LSTM of one layer and direction: of what it reads, of its state, and both biases."""
+    reading, remembering, bias, another = lstm.all_weights[0]
+    return reading, remembering, bias, another

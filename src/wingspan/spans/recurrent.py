@@ -48,8 +48,9 @@ class RecurrentSpans(SpanRepresentation):
         """Span vectors.  (B, M, size)"""
         top = self.dropout(words.top)
         # a word enters the gates of each direction once, however many spans it is in
-        entered = [enter(lstm, top) for lstm in (self.recurrent.forwards, self.recurrent.backwards)]  # (B, L, 4 H) each
-        spans = self._dense(*entered, candidates.width) if candidates.width else self._listed(*entered, candidates)
+        ahead, back = enter(self.recurrent.forwards, top), enter(self.recurrent.backwards, top)  # (B, L, 4 H)
+        width = candidates.width
+        spans = self._listed(ahead, back, candidates) if width is None else self._dense(ahead, back, width)
         if self.widths is None:
             return spans
         row = (candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1)
