@@ -29,6 +29,23 @@ class BiLSTM(nn.Module):
         return torch.cat([ahead, back.gather(1, mirror.expand_as(back))], -1)
 
 
+class InContext(nn.Module):
+    """Vectors beside what a BiLSTM says of their places; alone where `hidden` is 0.  (B, L, D) -> (B, L, size)"""
+
+    def __init__(self, size: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.recurrent = BiLSTM(size, hidden) if hidden else None
+        self.dropout = nn.Dropout(dropout)
+        self.size = size + 2 * hidden
+
+    def forward(self, own: Tensor, mask: Tensor) -> Tensor:
+        """`mask` is true for real places; the others are zero.  (B, L)"""
+        own = self.dropout(own)
+        if self.recurrent is not None:
+            own = torch.cat([own, self.dropout(self.recurrent(own, mask.sum(-1)))], -1)
+        return own * mask.unsqueeze(-1)
+
+
 def reversal(lengths: Tensor, longest: int) -> Tensor:
     """Where each place goes when only the first `length` places are turned round.  (B,) -> (B, L)"""
     at = torch.arange(longest, device=lengths.device).expand(len(lengths), -1)

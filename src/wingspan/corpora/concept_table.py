@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from mmap import mmap
 from zlib import crc32
 
 import numpy as np
@@ -23,7 +24,7 @@ Key = Callable[[str], str]
 class Strings:
     """Many strings in one run of UTF-8."""
 
-    text: bytes
+    text: bytes | mmap
     ends: NDArray[np.int64]  # (N,)
 
     @classmethod

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
 
 from wingspan.batch import Inputs, Tokenize
+from wingspan.text import Sentence
 
 __all__ = ["Encoder", "Tokenize", "Words"]
 
@@ -34,6 +36,16 @@ class Encoder(nn.Module, ABC):
     def blocks(self) -> nn.ModuleList | None:
         """The Transformer blocks, bottom first, where the encoder has them."""
         return None
+
+    def study(self, sentences: Sequence[Sentence], others: Iterable[Sentence]) -> None:  # noqa: B027  most need none
+        """A look at the training sentences, and at `others` (dev), before a new model is built on the encoder.
+
+        An encoder with a vocabulary fixes it here.
+        """
+
+    def lines(self) -> list[str]:
+        """What the run log and the model card say about this encoder."""
+        return []
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Words:

@@ -1,4 +1,4 @@
-"""What `--encoder` takes: hashed, a short name, a folder, or a hub id."""
+"""What `--encoder` takes: hashed, static:FILE, a short name, a folder, or a hub id."""
 
 from __future__ import annotations
 
@@ -8,21 +8,36 @@ from typing import Any
 
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.encoders.static import StaticEncoder
 from wingspan.recipe import Recipe
+
+STATIC = "static:"
 
 
 def with_encoder(recipe: Recipe, name: str) -> Recipe:
     """The recipe on another encoder. Weights from nothing need another learning rate than pretrained ones."""
     part: Any = recipe.encoder if isinstance(recipe.encoder, partial) else partial(recipe.encoder)
     if name == "hashed":
-        if part.func is HashedEncoder:
-            return recipe
-        train = replace(recipe.train, learning_rate=2e-3, factors={}, clip=5.0)
-        return replace(recipe, encoder=partial(HashedEncoder), train=train)
+        return recipe if part.func is HashedEncoder else from_nothing(recipe, partial(HashedEncoder))
+    if name.startswith(STATIC):
+        return with_vectors(recipe, part, name.removeprefix(STATIC))
     if part.func is PretrainedEncoder:
         return replace(recipe, encoder=partial(PretrainedEncoder, **{**part.keywords, "name": name}))
     train = replace(recipe.train, learning_rate=1e-4, factors=FRESH, clip=1.0)
     return replace(recipe, encoder=partial(PretrainedEncoder, name=name), train=train)
+
+
+def with_vectors(recipe: Recipe, part: Any, name: str) -> Recipe:
+    """The recipe on static vectors: a file of words, or `random`. A recipe that is on them keeps its other settings."""
+    vectors = None if name == "random" else name
+    if part.func is StaticEncoder:
+        return replace(recipe, encoder=partial(StaticEncoder, **{**part.keywords, "vectors": vectors}))
+    return from_nothing(recipe, partial(StaticEncoder, vectors=vectors, hidden=128, dropout=0.3))
+
+
+def from_nothing(recipe: Recipe, encoder: Any) -> Recipe:
+    """The recipe on an encoder none of whose trained weights are pretrained."""
+    return replace(recipe, encoder=encoder, train=replace(recipe.train, learning_rate=2e-3, factors={}, clip=5.0))
 
 
 FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from itertools import chain
 from typing import Any
 
 import torch
@@ -18,7 +19,9 @@ def announce(fitted: Fitted, console: Console) -> None:
     recipe, types = fitted.recipe, sum(len(labels) for labels in fitted.labels.types.values())
     console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False, soft_wrap=True)
     objectives: list[Any] = list(fitted.learner.objectives.values())
-    for line in [*fitted.coverage.lines(), *(line for part in objectives for line in part.lines())]:
+    encoder = fitted.learner.model.encoder
+    parts = [fitted.coverage.lines(), encoder.lines(), *(part.lines() for part in objectives)]
+    for line in chain.from_iterable(parts):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, "

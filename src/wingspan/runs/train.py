@@ -135,6 +135,7 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     facts: dict[str, Any] = {
         "seed": job.seed,
         "coverage": fitted.coverage.lines(),
+        "encoder_lines": fitted.learner.model.encoder.lines(),
         "train_fingerprint": describe(job.corpora.train).fingerprint,
         "versions": versions(),
     }

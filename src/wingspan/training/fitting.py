@@ -68,6 +68,8 @@ def fit(
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
     recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
     sentences = tuple(segment_all(documents, recipe.segments, encoder.tokenize.measure))
+    if start is None:
+        encoder.study(sentences, segment_all(dev, recipe.segments, encoder.tokenize.measure))
     studied = study(recipe, sentences, lexicon)
     learner = assemble(recipe, labels, encoder, studied)
     if start is not None:

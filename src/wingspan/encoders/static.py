@@ -1,0 +1,243 @@
+"""Word vectors that do not know their context: from a file, or drawn at random as the ablation without pre-training.
+
+Which words a model holds is fixed when it is fitted, and stored with it: a saved model needs the file no more.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wingspan.batch import Inputs, word_units
+from wingspan.corpora.concept_table import Strings
+from wingspan.encoders import Encoder, Tokenize, Words
+from wingspan.recurrent import InContext
+from wingspan.text import Sentence
+from wingspan.word_vectors import WordVectors, open_vectors
+from wingspan.word_vectors.sub_words import bucket_of, buckets_of
+from wingspan.word_vectors.table import Case, WordIndex
+
+Unknown = Literal["zero", "random", "mean", "hashed"]
+UNKNOWN_WORDS = ("<unk>", "<UNK>", "[UNK]")
+RANDOM_SPREAD = 0.1
+VOCABULARY = "vocabulary.json"
+
+
+class StaticTokenize(Tokenize):
+    """Words to rows of the tables: learned words, the row of the unknown, buckets, other words. In that order."""
+
+    def __init__(self, unknown: Unknown, case: Case, buckets: int, max_length: int) -> None:
+        self.unknown, self.case = unknown, case
+        self.buckets = buckets if unknown in ("random", "hashed") else 0
+        self.max_length = max_length
+        self.learn((), ())
+
+    def learn(self, learned: Sequence[str], fixed: Sequence[str]) -> None:
+        """Takes these words."""
+        self.num_learned = len(learned)
+        self.rows = {word: row for row, word in enumerate(learned)}
+        self.rows |= {word: len(learned) + 1 + self.buckets + at for at, word in enumerate(fixed)}
+
+    def tokens(self, word: str) -> tuple[int, ...]:
+        """The rows of a word: one, or those of its parts where it is unknown and hashed."""
+        row = self.rows.get(word) if self.case != "lower" else None
+        if row is None and self.case != "exact":
+            row = self.rows.get(word.lower())
+        return (row,) if row is not None else tuple(self.num_learned + at for at in self.stand_ins(word))
+
+    def stand_ins(self, word: str) -> tuple[int, ...]:
+        """The rows that stand for an unknown word, counted from that of the unknown."""
+        if self.unknown == "random":
+            return (1 + bucket_of(word, self.buckets),)
+        if self.unknown == "hashed":
+            plain = word if self.case == "exact" else word.lower()
+            return tuple(1 + bucket for bucket in buckets_of(plain, self.buckets))
+        return (0,)
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
+        """One token for each word, or several."""
+        units = word_units(sentences)
+        cuts = [[self.tokens(word) for word in sentence.words] for sentence in sentences]
+        longest = max([sum(map(len, row)) for row in cuts] + [units["unit_mask"].shape[1]])
+        tokens = np.full((len(cuts), longest), self.num_learned, dtype=np.int64)
+        owner = np.full((len(cuts), longest), units["unit_mask"].shape[1], dtype=np.int64)
+        for row, cut in enumerate(cuts):
+            ids = [token for word in cut for token in word]
+            tokens[row, : len(ids)] = ids
+            owner[row, : len(ids)] = np.repeat(np.arange(len(cut)), [len(word) for word in cut])
+        mask = owner < units["unit_mask"].shape[1]
+        return Inputs(tokens=tokens, token_mask=mask, unit_of_token=owner, **units)
+
+    def measure(self, words: Sequence[str]) -> list[int]:
+        """A word is one unit, however many parts it has."""
+        return [1] * len(words)
+
+
+class StaticEncoder(Encoder):
+    """Looks words up. `hidden` adds a BiLSTM beside the vectors, without which no word sees another.
+
+    `vectors` is a file, or None for a random table of `size`. With `trained` the rows of training words are trained,
+    whether the file knows them or not; all others stay as they are. `unknown` words are zero, one of `buckets` random
+    rows, the file's own <unk> or else the mean of the vectors, or the mean of what words with the same n-grams have
+    (hashed). Kept are the words of train and dev, and the first `keep` words of the file (None: all).
+    """
+
+    tokenize: StaticTokenize
+    fixed: Tensor  # (1 + buckets + words, D)
+
+    def __init__(
+        self,
+        *,
+        vectors: str | None = None,
+        trained: bool = False,
+        unknown: Unknown = "mean",
+        case: Case = "both",
+        keep: int | None = 100_000,
+        size: int = 300,
+        hidden: int = 0,
+        dropout: float = 0.0,
+        buckets: int = 20_000,
+        max_length: int = 256,
+    ) -> None:
+        source = open_vectors(vectors) if vectors is not None else None
+        self._set_up(source.size if source else size, trained, unknown, case, hidden, dropout, buckets, max_length)
+        self.source, self.keep, self.name = source, keep, vectors
+
+    def _set_up(
+        self,
+        size: int,
+        trained: bool,
+        unknown: Unknown,
+        case: Case,
+        hidden: int,
+        dropout: float,
+        buckets: int,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.tokenize = StaticTokenize(unknown, case, buckets, max_length)
+        self.vector_size, self.trained = size, trained
+        self.context = InContext(size, hidden, dropout)
+        self.size = self.context.size
+        self.said: list[str] = []
+        self._hold(torch.zeros(0, size), torch.zeros(1 + self.tokenize.buckets, size))
+
+    def _hold(self, learned: Tensor, fixed: Tensor) -> None:
+        self.learned = nn.Parameter(learned) if self.trained else None
+        self.register_buffer("fixed", fixed)
+
+    def study(self, sentences: Sequence[Sentence], others: Iterable[Sentence]) -> None:
+        """Fixes which words the model holds. Afterwards the file is not needed any more."""
+        case = self.tokenize.case
+        counts = Counter(word for sentence in sentences for word in sentence.words)
+        source = self.source or random_vectors(counts, self.vector_size, case)
+        forms = {word: source.form_of(word, case) for word in counts}
+        # of the words that the file does not know, those of the training text can still be trained
+        own = [forms[word] or (word.lower() if case == "lower" else word) for word in counts]
+        learned = list(dict.fromkeys(own)) if self.trained else []
+        dev = (source.form_of(word, case) for sentence in others for word in sentence.words)
+        first = source.first(len(source) if self.keep is None else self.keep)
+        wanted = dict.fromkeys(form for form in chain(forms.values(), dev, first) if form is not None)
+        table = torch.from_numpy(source.of(list(wanted)))
+        stand_ins = self._stand_ins(list(wanted), table)
+        given = {word: row for row, word in enumerate(wanted)}
+        fixed = [word for word in wanted if word not in set(learned)]
+        start = [table[given[w]] if w in given else stand_ins[[*self.tokenize.stand_ins(w)]].mean(0) for w in learned]
+        self.tokenize.learn(learned, fixed)
+        self._hold(
+            torch.stack(start) if start else table[:0], torch.cat([stand_ins, table[[given[word] for word in fixed]]])
+        )
+        known = sum(count for word, count in counts.items() if forms[word] is not None)
+        kinds = sum(form is not None for form in forms.values())
+        self.said = [
+            f"Static vectors: {self.vector_size} numbers from {self.name or 'a random draw'}, "
+            f"{'trained' if self.trained else 'frozen'}; {kinds:,} of {len(forms):,} different training words have one "
+            f"({100 * known / max(1, counts.total()):.1f}% of the text), others: {self.tokenize.unknown}. "
+            f"The model keeps {len(wanted):,} words."
+        ]
+        self.source = None
+
+    def _stand_ins(self, words: Sequence[str], table: Tensor) -> Tensor:
+        """The vectors that unknown words are given.  (1 + buckets, size)"""
+        rows = torch.zeros(1 + self.tokenize.buckets, self.vector_size)
+        kind = self.tokenize.unknown
+        if kind == "mean":
+            own = next((at for at, word in enumerate(words) if word in UNKNOWN_WORDS), None)
+            rows[0] = table[own] if own is not None else table.mean(0)
+        if kind == "random":
+            rows[1:] = torch.randn(self.tokenize.buckets, self.vector_size) * table.std()
+        if kind == "hashed":
+            count = torch.zeros(len(rows), 1)
+            for at, word in enumerate(words):  # each bucket: the mean of the words that have an n-gram in it
+                parts = torch.tensor(self.tokenize.stand_ins(word))
+                rows.index_add_(0, parts, table[at].expand(len(parts), -1))
+                count[parts] += 1
+            rows /= count.clamp(min=1)
+        return rows
+
+    def lines(self) -> list[str]:
+        """What part of the training text has vectors."""
+        return self.said
+
+    def forward(self, inputs: Inputs) -> Words:
+        """The vectors of the words, and their mean."""
+        mask = inputs.unit_mask
+        own = self._look_up(inputs.tokens)  # (B, T, D)
+        if self.tokenize.unknown == "hashed":  # some words are the mean of several rows
+            owner = inputs.unit_of_token.unsqueeze(-1).expand_as(own)
+            room = own.new_zeros(len(own), mask.shape[1] + 1, own.shape[-1])
+            own = room.scatter_reduce(1, owner, own, "mean", include_self=False)[:, :-1]
+        top = self.context(own, mask)
+        return Words(top, (), top.sum(1) / mask.sum(-1, keepdim=True).clamp(min=1), mask)
+
+    def _look_up(self, tokens: Tensor) -> Tensor:
+        count = self.tokenize.num_learned
+        if self.learned is None or not count:
+            return functional.embedding(tokens, self.fixed)
+        learned = functional.embedding(tokens.clamp(max=count - 1), self.learned)
+        fixed = functional.embedding((tokens - count).clamp(min=0), self.fixed)
+        return torch.where((tokens < count).unsqueeze(-1), learned, fixed)
+
+    def save_files(self, folder: Path) -> None:
+        """The words, in the order of their rows."""
+        words, count = list(self.tokenize.rows), self.tokenize.num_learned
+        record = {"size": self.vector_size, "learned": words[:count], "fixed": words[count:]}
+        (folder / VOCABULARY).write_text(json.dumps(record), encoding="utf-8")
+
+    @classmethod
+    def rebuild(cls, folder: Path, **settings: Any) -> Self:
+        """From the words in the folder; the file's name is only a record of where the vectors came from."""
+        chosen = inspect.signature(cls).bind(**settings)
+        chosen.apply_defaults()
+        own = {name: value for name, value in chosen.arguments.items() if name not in ("vectors", "keep", "size")}
+        try:
+            record = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
+            size, learned, fixed = record["size"], record["learned"], record["fixed"]
+            encoder = cls.__new__(cls)
+            encoder._set_up(size, **own)
+            encoder.tokenize.learn(learned, fixed)
+            behind = 1 + encoder.tokenize.buckets + len(fixed)
+            encoder._hold(torch.zeros(len(learned), size), torch.zeros(behind, size))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{folder / VOCABULARY}: missing or damaged ({error}); copy or train the model again"
+            ) from error
+        return encoder
+
+
+def random_vectors(words: Iterable[str], size: int, case: Case) -> WordVectors:
+    """A vector at random for each word."""
+    forms = dict.fromkeys(word.lower() if case == "lower" else word for word in words)
+    whole = [word for word in forms if word == word.encode("utf-8", "ignore").decode()]  # no half surrogate pairs
+    draws = torch.randn(len(whole), size) * RANDOM_SPREAD
+    return WordVectors(WordIndex.of(Strings.of(whole)), draws.numpy())

@@ -1,0 +1,58 @@
+import os
+import stat
+
+import numpy as np
+import pytest
+
+from wingspan.word_vectors import cache, open_vectors
+
+
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    """A file that counts as large."""
+    monkeypatch.setattr(cache, "SMALL", 10)
+    path = tmp_path / "v.txt"
+    path.write_text("".join(f"word{n} {n} {n + 0.5}\n" for n in range(9_000)))
+    return path
+
+
+def test_a_large_file_is_read_once(large, monkeypatch):
+    first = open_vectors(large)
+    assert isinstance(first.vectors, np.memmap)
+    monkeypatch.setattr(cache, "blocks_of", None)  # a second reading would fail
+    again = open_vectors(large)
+    assert len(again) == 9_000
+    assert again.of(["word0", "word8999", "word4097"]).tolist() == [[0, 0.5], [8999, 8999.5], [4097, 4097.5]]
+    assert [word in again for word in ("word1", "word", "word9000")] == [True, False, False]
+    assert again.first(2) == ["word0", "word1"]
+
+
+def test_a_file_that_changed_is_read_again(large):
+    open_vectors(large)
+    large.write_text("other 1 2\n" * 1 + "word0 3 4\n")
+    assert open_vectors(large).of(["word0"]).tolist() == [[3, 4]]
+    assert len(open_vectors(large)) == 2
+
+
+def test_what_is_wrong_leaves_no_cache(large):
+    large.write_text("red 1 2\nblue 1\n")
+    with pytest.raises(ValueError, match="v.txt:2"):
+        open_vectors(large)
+    assert [path.name for path in large.parent.iterdir()] == ["v.txt"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(large):
+    large.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        assert open_vectors(large).of(["word7"]).tolist() == [[7, 7.5]]
+    finally:
+        large.parent.chmod(stat.S_IRWXU)
+
+
+def test_words_with_one_checksum_are_told_apart(tmp_path):
+    # crc32 of both is 0x4DDB0C25
+    (tmp_path / "v.txt").write_text("plumless 1 2\nbuckeroo 3 4\n")
+    source = open_vectors(tmp_path / "v.txt")
+    assert len(set(source.index.checksums.tolist())) == 1
+    assert source.of(["buckeroo", "plumless"]).tolist() == [[3, 4], [1, 2]]
