@@ -10,9 +10,12 @@ from transformers import DistilBertConfig, DistilBertModel, RobertaConfig, Rober
 
 from tiny import ENCODER, of_length, word_inputs
 from towers import SMALL, Configured, configured, looped
+from wingspan import grid
+from wingspan.blocks import attention_bias
 from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
 from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.pooling import inside
 from wingspan.spans import deep
 from wingspan.spans.contextual import ContextualSpans, initialize
 from wingspan.spans.deep import DeepSpans, cells
@@ -104,7 +107,9 @@ def test_attention_begins_with_the_paper_formula(scoring):
     scores = spans.scores
     rows = states if scoring == "multiplicative" else torch.cat([states, scores.other.expand(3, -1)], -1)
     weights = (torch.tanh(scores.inner(rows)) @ scores.direction).softmax(0)
-    layout = deep.shared_layout(deep.same, torch.tensor([2]), torch.tensor([5]), 2, 9)
+    start, end = torch.tensor([[2], [2]]), torch.tensor([[5], [5]])
+    held = inside(start, end, 9)
+    layout = deep.Layout(deep.same, start, end, held, attention_bias(held, torch.float32))
     close(spans._begin(encoder(TOKENS).layers[0], layout)[0, 0], weights @ states)
 
 
@@ -123,10 +128,24 @@ def test_spans_of_any_width_and_padding_in_a_list():
 
 @pytest.mark.parametrize(("length", "width"), [(9, 4), (5, 5), (12, 1), (1, 1)])
 def test_number_of_spans(length, width):
-    start, wide = cells(length, 1, width, torch.device("cpu"))
+    start, end, held, bias, places = cells(length, 1, width, torch.device("cpu"), torch.float32)
     assert len(start) == width * (2 * length - width + 1) // 2
-    found = set(zip(start.tolist(), wide.tolist(), strict=True))
+    found = set(zip(start.tolist(), (end - start).tolist(), strict=True))
     assert found == {(s, k) for k in range(1, width + 1) for s in range(length - k + 1)}
+    assert torch.equal(places, start * width + end - start - 1)
+    assert torch.equal(held.sum(-1)[0], end - start)
+    assert torch.equal(bias[0] == 0, held)
+
+
+def test_maxima_in_few_launches_are_those_of_ranges():
+    values = torch.randn(2, 7, 5, generator=torch.Generator().manual_seed(3)).relu().requires_grad_()  # with ties
+    start, end, held, _, places = cells(7, 2, 4, torch.device("cpu"), torch.float32)
+    expected = grid.range_maxima(values, start.expand(2, -1), end.expand(2, -1))
+    weights = torch.randn(expected.shape, generator=torch.Generator().manual_seed(4))
+    (gradient,) = torch.autograd.grad((expected * weights).sum(), values)
+    for found in (deep.grid_maxima(values, 4, places[7:]), deep.held_maxima(values, held)):
+        assert torch.equal(found, expected)
+        close(torch.autograd.grad((found * weights).sum(), values)[0], gradient)
 
 
 @pytest.mark.parametrize("length", [1, 2])

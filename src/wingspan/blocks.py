@@ -9,7 +9,8 @@ Legend: B sentences, L words, R blocks of words, N queries, K words of a block, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -26,6 +27,8 @@ PARTS = (
     "intermediate.dense",
 )
 """What a block of the BERT shape learns, and nothing else."""
+
+KEYS_AND_VALUES = ("attention.self.key", "attention.self.value")
 
 
 def bert_shaped(block: Any) -> bool:
@@ -52,23 +55,46 @@ def layers_of(blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtyp
 
 
 def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
-    """All weights of a shape are cast at once; keys, and values, of all layers are one product."""
-    cast = cast_together([one for pair in columns.values() for column in pair for one in column], dtype)
-    columns = {part: [[next(cast) for _ in column] for column in pair] for part, pair in columns.items()}
+    """All weights are cast at once; keys, and values, of all layers are one product."""
     below = torch.stack(states).to(dtype)  # (layers, B, L, D)
-    keys, values = (project(below, *map(torch.stack, columns[f"attention.self.{name}"])) for name in ("key", "value"))
-    return columns, list(keys), list(values)
+    words = [column for part in KEYS_AND_VALUES for column in columns[part]]
+    others = {part: pair for part, pair in columns.items() if part not in KEYS_AND_VALUES}
+    flat = [one for pair in others.values() for column in pair for one in column]
+    cast = iter(cast_together(words, flat, dtype))
+    keys, values = (project(below, next(cast), next(cast)) for _ in KEYS_AND_VALUES)
+    return {part: [[next(cast) for _ in one] for one in pair] for part, pair in others.items()}, [*keys], [*values]
 
 
-def cast_together(values: list[Tensor], dtype: torch.dtype) -> Iterator[Tensor]:
-    """The values in another type, in the same order: one call for all of a shape."""
-    shapes: dict[torch.Size, list[int]] = {}
-    for number, value in enumerate(values):
-        shapes.setdefault(value.shape, []).append(number)
-    found: dict[int, Tensor] = {}
-    for numbers in shapes.values():
-        found.update(zip(numbers, torch.stack([values[number] for number in numbers]).to(dtype), strict=True))
-    return (found[number] for number in range(len(values)))
+def cast_together(stacks: list[Column], others: Column, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Each stack as one tensor, then the others, all in another type: one launch for all of them."""
+    given = [one for column in stacks for one in column] + others
+    cast: tuple[Tensor, ...] = CastTogether.apply(dtype, tuple(map(len, stacks)), *given)  # type: ignore[no-untyped-call]
+    return cast
+
+
+class CastTogether(torch.autograd.Function):
+    """Copies of many tensors in another type; their gradients go the same way back."""
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, stacks: tuple[int, ...], *values: Tensor) -> tuple[Tensor, ...]:
+        """The first `sum(stacks)` values are stacked, so many at a time."""
+        ctx.stacks, ctx.dtype, ctx.shapes = stacks, values[0].dtype, [value.shape for value in values]
+        at = [0, *itertools.accumulate(stacks)]
+        made = [
+            values[i].new_empty((count, *values[i].shape), dtype=dtype) for i, count in zip(at, stacks, strict=False)
+        ]
+        single = [torch.empty_like(value, dtype=dtype) for value in values[at[-1] :]]
+        torch._foreach_copy_([row for stack in made for row in stack.unbind()] + single, values)
+        return (*made, *single)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Rows of the stacks, then the others."""
+        front = len(ctx.stacks)
+        rows = [row for stack in gradients[:front] for row in stack.unbind()] + list(gradients[front:])
+        found = [row.new_empty(shape, dtype=ctx.dtype) for row, shape in zip(rows, ctx.shapes, strict=True)]
+        torch._foreach_copy_(found, rows)
+        return (None, None, *found)
 
 
 def single_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:

@@ -40,6 +40,8 @@ class Layout(NamedTuple):
     start: Tensor  # (R, N)
     end: Tensor  # (R, N)
     held: Tensor  # (R, N, K) or (1, N, K): which words a span holds
+    bias: Tensor  # the same for attention
+    cells: tuple[int, Tensor] | None = None  # a grid's width, and (N,) where its spans stand in it
 
 
 class DeepSpans(SpanRepresentation):
@@ -86,7 +88,7 @@ class DeepSpans(SpanRepresentation):
 
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, M, size)"""
-        assert words.layers, "an encoder with blocks keeps its layers once it is asked to"
+        assert words.layers, "the encoder keeps its layers once it is asked to"
         if candidates.width is None:
             spans = self._listed(words, candidates)
         elif words.top.shape[1] <= BLOCK:
@@ -95,7 +97,11 @@ class DeepSpans(SpanRepresentation):
             spans = self._blocked(words, candidates.width)
         if self.widths is None:
             return spans
-        return torch.cat([spans, embed(self.widths, candidates.start, candidates.end).to(spans.dtype)], -1)
+        if candidates.width is None:
+            widths = embed(self.widths, candidates.start, candidates.end)
+        else:  # the same rows for every start
+            widths = self.widths.weight[: candidates.width].repeat(words.top.shape[1], 1).expand(len(spans), -1, -1)
+        return torch.cat([spans, widths.to(spans.dtype)], -1)
 
     def _listed(self, words: Words, candidates: Candidates) -> Tensor:
         """Candidates of any width, each with its own mask over the sentence."""
@@ -117,20 +123,19 @@ class DeepSpans(SpanRepresentation):
 
     @staticmethod
     def _apart(words: Words, start: Tensor, end: Tensor) -> Layout:
-        return Layout(same, start, end, inside(start, end, words.top.shape[1]))
+        held = inside(start, end, words.top.shape[1])
+        return Layout(same, start, end, held, attention_bias(held, working_type(words.top)))
 
     def _packed(self, words: Words, width: int) -> Tensor:
         """The grid of short sentences: only cells that end in them are built, the others stay zero."""
         batch, length, _ = words.top.shape
-        start, wide = cells(length, self.narrowest, width, words.top.device)  # (N,)
+        start, end, held, bias, places = cells(length, self.narrowest, width, words.top.device, working_type(words.top))
         parts = [words.top] if self.narrowest == 2 else []
-        places = [torch.arange(length, device=start.device) * width] if self.narrowest == 2 else []
         if len(start):
-            layout = shared_layout(same, start, start + wide, batch, length)
-            parts.append(self._build(words, layout))
-            places.append(start * width + wide - 1)
+            layout = Layout(same, start.expand(batch, -1), end.expand(batch, -1), held, bias)
+            parts.append(self._build(words, layout._replace(cells=(width, places[-len(start) :]))))
         spans = torch.cat([part.to(parts[-1].dtype) for part in parts], 1)
-        return spans.new_zeros(batch, length * width, spans.shape[-1]).index_copy(1, torch.cat(places), spans)
+        return spans.new_zeros(batch, length * width, spans.shape[-1]).index_copy_(1, places, spans)
 
     def _blocked(self, words: Words, width: int) -> Tensor:
         """The grid of long sentences: blocks of starts, each with the words up to the widest span of its last start."""
@@ -145,8 +150,10 @@ class DeepSpans(SpanRepresentation):
             return F.pad(states, room).unfold(1, step + width - 1, step).transpose(2, 3).flatten(0, 1)
 
         start = torch.arange(step, device=words.top.device).repeat_interleave(width - self.narrowest + 1)
-        wide = torch.arange(self.narrowest, width + 1, device=start.device).repeat(step)
-        layout = shared_layout(fold, start, start + wide, batch * blocks, step + width - 1)
+        end = start + torch.arange(self.narrowest, width + 1, device=start.device).repeat(step)
+        held, rows = inside(start[None], end[None], step + width - 1), (batch * blocks, -1)
+        bias = attention_bias(held, working_type(words.top))
+        layout = Layout(fold, start.expand(rows), end.expand(rows), held, bias)
         spans = self._build(words, layout).view(batch, blocks * step, -1, size)[:, :length]
         if self.narrowest == 2:
             spans = torch.cat([words.top.unsqueeze(2).to(spans.dtype), spans], 2)
@@ -156,16 +163,13 @@ class DeepSpans(SpanRepresentation):
         """All layers of the tower; the encoder's last states are never read.  -> (R, N, D)"""
         blocks = self._shared or tuple(self.blocks)
         below = words.layers[-len(blocks) - 1 : -1]
-        device = words.top.device.type
-        # in the type of autocast from the start, so that nothing is cast again in every layer
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.top.dtype
+        dtype = working_type(words.top)
         spans = self._begin(below[0].to(dtype), layout).to(dtype)
         again: Callable[..., Tensor] = partial(checkpoint, run_layer, use_reentrant=False)
         run = again if self.checkpointing and self.training else run_layer
-        with torch.autocast(device, enabled=False):
-            bias = attention_bias(layout.held, dtype)
+        with torch.autocast(words.top.device.type, enabled=False):
             for layer in layers_of(blocks, below, dtype, together=words.top.is_cuda):
-                spans = run(layer, spans, layout.fold(layer.key), layout.fold(layer.value), bias, self.training)
+                spans = run(layer, spans, layout.fold(layer.key), layout.fold(layer.value), layout.bias, self.training)
         return spans
 
     def _begin(self, states: Tensor, layout: Layout) -> Tensor:
@@ -173,27 +177,63 @@ class DeepSpans(SpanRepresentation):
         states = layout.fold(self.dropout(states))
         if self.scores is not None:
             spans = attend_listed(states, self.scores(states), layout.held)
+        elif self.aggregation == "mean":
+            spans = grid.range_means(states, layout.start, layout.end)
         else:
-            ranges = grid.range_maxima if self.aggregation == "max" else grid.range_means
-            spans = ranges(states, layout.start, layout.end)
+            spans = maxima(states, layout)
         begun: Tensor = spans if self.sizes is None else spans + embed(self.sizes, layout.start, layout.end)
         return begun
 
 
-@lru_cache(maxsize=512)
-def cells(length: int, narrowest: int, widest: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Starts and widths of all spans that end in the sentence, width by width; K(2L-K+1)/2 for widths 1 to K.  (N,)"""
+def working_type(states: Tensor) -> torch.dtype:
+    """The type of autocast from the start, so that nothing is cast again in every layer."""
+    device = states.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+
+
+class Cells(NamedTuple):
+    """All spans that end in a sentence of some length."""
+
+    start: Tensor  # (N,)
+    end: Tensor  # (N,)
+    held: Tensor  # (1, N, L)
+    bias: Tensor  # (1, 1, N, L)
+    places: Tensor  # where they stand in the grid, after the single words if those are not built
+
+
+@lru_cache(maxsize=128)
+def cells(length: int, narrowest: int, widest: int, device: torch.device, dtype: torch.dtype) -> Cells:
+    """Spans width by width; K(2L-K+1)/2 of them for widths 1 to K."""
     starts = [torch.arange(length + 1 - k) for k in range(narrowest, widest + 1)]
-    widths = [torch.full_like(start, k) for k, start in enumerate(starts, narrowest)]
-    empty = torch.arange(0)
+    wide = torch.cat([torch.arange(0), *(torch.full_like(start, k) for k, start in enumerate(starts, narrowest))])
+    start = torch.cat([torch.arange(0), *starts])
+    singles = torch.arange(length) * widest if narrowest == 2 else torch.arange(0)
     with torch.inference_mode(False):  # what is kept may take part in training later
-        return torch.cat([empty, *starts]).to(device), torch.cat([empty, *widths]).to(device)
+        found = [one.to(device) for one in (start, start + wide, torch.cat([singles, start * widest + wide - 1]))]
+        held = inside(found[0][None], found[1][None], length)
+        return Cells(found[0], found[1], held, attention_bias(held, dtype), found[2])
 
 
-def shared_layout(fold: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, rows: int, length: int) -> Layout:
-    """The same spans, and one mask, for all rows.  (N,)"""
-    held = inside(start[None], end[None], length)
-    return Layout(fold, start.expand(rows, -1), end.expand(rows, -1), held)
+FEW = 2**27  # numbers that fit into any GPU's memory several times
+
+
+def maxima(states: Tensor, layout: Layout) -> Tensor:
+    """The maximum of each span's words; on a GPU in few launches, which is what counts there.  -> (R, N, D)"""
+    if states.is_cuda and layout.cells is not None:
+        return grid_maxima(states, *layout.cells)
+    if states.is_cuda and layout.held.numel() * states.shape[-1] <= FEW:
+        return held_maxima(states, layout.held)
+    return grid.range_maxima(states, layout.start, layout.end)
+
+
+def grid_maxima(states: Tensor, width: int, places: Tensor) -> Tensor:
+    """From the running maxima of all starts."""
+    return grid.max_words(states, width).flatten(1, 2).index_select(1, places)
+
+
+def held_maxima(states: Tensor, held: Tensor) -> Tensor:
+    """From copies of all words for each span: for few spans."""
+    return states.unsqueeze(1).masked_fill(~held.unsqueeze(-1), -torch.inf).max(2).values
 
 
 def same(states: Tensor) -> Tensor:
