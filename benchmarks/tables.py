@@ -14,10 +14,11 @@ from pathlib import Path
 from statistics import fmean
 
 import deep_tables
+import label_tables
 from table_rows import rows, spread
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning")
+PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning", "label_map")
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
@@ -198,6 +199,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
+    "label-map": label_tables.label_map,
+    "label-map-disagreements": label_tables.disagreements,
+    "label-map-threshold": label_tables.threshold,
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
     "deep-roles": deep_tables.roles,

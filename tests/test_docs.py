@@ -23,6 +23,7 @@ from wingspan.cli import (  # noqa: F401  each adds its commands to the app
     calibrating,
     data,
     experiments,
+    label_maps,
     lexicon,
     models,
     scoring,

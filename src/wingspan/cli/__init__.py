@@ -24,6 +24,7 @@ def main() -> None:
         calibrating,
         data,
         experiments,
+        label_maps,
         lexicon,
         models,
         scoring,

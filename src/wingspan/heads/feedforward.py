@@ -13,8 +13,9 @@ from wingspan.heads import Head, Scored, start_rare
 class FeedForwardHead(Head):
     """A linear classifier, or a small feed-forward network before it.
 
+    `hidden` are the sizes of hidden layers, `shares` are sizes in span sizes: (1, 0.5) for paper 004's h and h / 2.
     `start_chance` is that of every class before training, where a class is a yes or no.
-    See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300).
+    See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300); paper 004 section 3.
     """
 
     def __init__(
@@ -23,13 +24,18 @@ class FeedForwardHead(Head):
         num_classes: int,
         *,
         hidden: Sequence[int] = (),
+        shares: Sequence[float] = (),
         dropout: float = 0.1,
         input_dropout: float = 0.0,
         spread: float = 0.02,
         start_chance: float | None = None,
     ) -> None:
         super().__init__()
-        sizes = [span_size, *hidden, num_classes]
+        if hidden and shares:
+            raise ValueError("head.hidden and head.shares both say how large hidden layers are; give one of them")
+        if any(int(share * span_size) < 1 for share in shares):
+            raise ValueError(f"head.shares {list(shares)}: of {span_size} nothing is left; give larger ones")
+        sizes = [span_size, *hidden, *(int(share * span_size) for share in shares), num_classes]
         layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
         for layer in layers:
             nn.init.normal_(layer.weight, std=spread)

@@ -1,0 +1,118 @@
+"""A conditional variational autoencoder over span vectors, given their labels. Only training needs it.
+
+What labels of several corpora have in common is said by the condition: a row for each class, one place for the class
+itself and one for the label that it means in the target corpus. See: paper 004, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from wingspan.batch import Gold
+from wingspan.candidates import same_spans
+from wingspan.labels import LabelSet
+from wingspan.model import States
+from wingspan.objectives import Objective, Sizes
+from wingspan.schedules import SCHEDULES, Moment
+
+Conditions = Literal["both", "own", "shared", "random", "none"]
+Over = Literal["spans", "entities", "everything"]
+
+
+class ConditionalReconstruction(Objective):
+    """What it costs to rebuild span vectors from a latent and the row of their class, and the latent's divergence.
+
+    `conditions` says what the rows start as: class and meaning (`both`), one of them (`own`, `shared`), random numbers,
+    or `none` at all; `trained` whether they learn. `over` says which vectors: all `spans` that count, `entities` only,
+    or `everything`, padding included (as "nothing" of the first corpus). With `detach` the vectors that are to be
+    rebuilt do not come to meet the decoder. The divergence's weight is `beta` times `schedule`.
+    """
+
+    needs_vectors = True
+    _nothing: Tensor
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        *,
+        conditions: Conditions = "both",
+        trained: bool = True,
+        over: Over = "spans",
+        detach: bool = False,
+        hidden: int = 768,
+        latent_size: int = 150,
+        beta: float = 1.0,
+        schedule: Literal["constant", "linear", "warmup", "logistic", "cyclic"] = "constant",
+    ) -> None:
+        super().__init__()
+        if beta < 0:
+            raise ValueError(f"beta is {beta}; it is the weight of the divergence, 0 or more")
+        rows = condition_rows(sizes.labels, conditions)  # (C, K)
+        self.over = over
+        self.detach = detach
+        self.beta = beta
+        self.schedule = schedule
+        self.rows = nn.Parameter(rows, requires_grad=trained and conditions != "none")
+        width = rows.shape[1]
+        self.enter = nn.Linear(sizes.span + width, hidden)
+        self.mean = nn.Linear(hidden, latent_size)
+        self.log_variance = nn.Linear(hidden, latent_size)
+        self.write = nn.Sequential(
+            nn.Linear(latent_size + width, latent_size), nn.ReLU(), nn.Linear(latent_size, sizes.span), nn.ReLU()
+        )
+        nothing = torch.tensor([sizes.labels.nothing(name) for name in sizes.labels.datasets])
+        self.register_buffer("_nothing", nothing, persistent=False)
+
+    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
+        """The loss over the chosen vectors, in float32: mean squared error and weighted divergence."""
+        assert states.spans is not None
+        assert states.candidates is not None
+        hits = same_spans(states.candidates, gold)  # (B, M, E)
+        label = gold.label.gather(1, hits.int().argmax(-1))  # the first hit, as the classifier has it
+        label = torch.where(hits.any(-1), label, self._nothing[states.inputs.dataset][:, None])  # (B, M)
+        chosen = states.candidates.mask
+        if self.over == "entities":
+            chosen = chosen & hits.any(-1)
+        elif self.over == "everything":
+            label, chosen = torch.where(chosen, label, 0), torch.ones_like(chosen)
+        with torch.autocast(states.spans.device.type, enabled=False):
+            error, divergence = self.costs(states.spans.float(), label)
+            share = chosen / chosen.sum().clamp(min=1)
+            weight = self.beta * SCHEDULES[self.schedule](states.moment or Moment())
+            loss: Tensor = ((error + weight * divergence) * share).sum()
+        return loss
+
+    def costs(self, vectors: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean squared error and the divergence of each span.  (B, M, S), (B, M) -> (B, M), (B, M)"""
+        row = self.rows[label]  # (B, M, K)
+        mean, log_variance = self.latent(vectors, row)
+        latent = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+        target = vectors.detach() if self.detach else vectors
+        error = (self.write(torch.cat([latent, row], -1)) - target).square().mean(-1)
+        divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(-1)  # from the normal one
+        return error, divergence
+
+    def latent(self, vectors: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the latents, given the rows of the labels.  (..., S), (..., K) -> (..., Z)"""
+        entered = torch.relu(self.enter(torch.cat([vectors, row], -1)))
+        return self.mean(entered), self.log_variance(entered)
+
+
+def condition_rows(labels: LabelSet, conditions: Conditions = "both") -> Tensor:
+    """The rows before training, one for each class.  (C, C + 1 + labels of the target), or some of its columns
+
+    The first columns are the class itself; the others its meaning, "nothing" of the target first. A label without a
+    counterpart means none of them.
+    """
+    own = torch.eye(labels.num_classes)
+    meanings = labels.target_classes()
+    shared = torch.zeros(labels.num_classes, 1 + len(labels.types[labels.target]))
+    for at, meaning in enumerate(meanings):
+        if meaning is not None:
+            shared[at, meaning] = 1.0
+    both = torch.cat([own, shared], 1)
+    parts: dict[Conditions, Tensor] = {"both": both, "own": own, "shared": shared, "none": both[:, :0]}
+    return torch.randn_like(both) if conditions == "random" else parts[conditions]

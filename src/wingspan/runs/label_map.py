@@ -1,0 +1,139 @@
+"""`wingspan label-map`: which label of each corpus means which of the target's, suggested and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from wingspan.corpora.label_map import NONE, LabelMap, read_label_map
+from wingspan.corpora.label_suggestions import CONFIDENT, Predict, Suggestion, in_words, suggest
+from wingspan.runs.score import documents
+from wingspan.runs.speaking import say
+from wingspan.runs.tables import Sheet
+from wingspan.text import Document
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Suggestions against a map that is known."""
+
+    suggestions: Sequence[Suggestion]
+    reference: LabelMap
+
+    @property
+    def known(self) -> list[Suggestion]:
+        """Those that the reference has a line about."""
+        return [one for one in self.suggestions if (one.corpus, one.label) in self.reference]
+
+    @property
+    def disagreements(self) -> list[Suggestion]:
+        """Those that the reference says otherwise about."""
+        return [one for one in self.known if not self.agrees(one)]
+
+    def agrees(self, one: Suggestion) -> bool:
+        """Whether the reference says the same."""
+        return self.reference.target(one.corpus, one.label) == one.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        sure = [one for one in self.known if one.confident]
+        return {
+            "labels": len(self.known),
+            "right": sum(map(self.agrees, self.known)),
+            "confident": len(sure),
+            "confident_right": sum(map(self.agrees, sure)),
+            "disagreements": [
+                {
+                    "corpus": one.corpus,
+                    "label": one.label,
+                    "suggested": one.target,
+                    "reference": self.reference.target(one.corpus, one.label),
+                    "confidence": one.confidence,
+                }
+                for one in self.disagreements
+            ],
+        }
+
+
+def corpora_of(named: Sequence[str], format: str | None) -> dict[str, list[Document]]:
+    """NAME=FILE, or NAME=FILE,FILE."""
+    found: dict[str, list[Document]] = {}
+    for item in named:
+        name, sign, files = item.partition("=")
+        if not sign or not name or not files:
+            raise ValueError(f"{item}: give a corpus as NAME=FILE, such as bc5cdr=bc5cdr/train.jsonl")
+        if name in found:
+            raise ValueError(f"{item}: there is a corpus {name!r} already; give each its own name")
+        found[name] = [document for path in files.split(",") for document in documents(path, format)]
+    return found
+
+
+def suggestions(
+    target: Sequence[Document],
+    corpora: Mapping[str, Sequence[Document]],
+    model: str | None,
+    *,
+    batch_size: int = 32,
+    device: str | None = None,
+) -> list[Suggestion]:
+    """Suggestions with a model that was trained on the target, or with a small classifier of names."""
+    if not corpora:
+        raise ValueError("there is no other corpus; give at least one as NAME=FILE")
+    return suggest(target, corpora, predict=predictor(model, batch_size, device) if model else None)
+
+
+def predictor(model: str, batch_size: int, device: str | None) -> Predict:
+    """What a saved model finds; texts of other corpora are answered in its target's labels."""
+    from wingspan.recognizer import Recognizer
+
+    recognizer = Recognizer.from_pretrained(model, device=device)
+    target = recognizer.labels.datasets[0]
+    return lambda given: recognizer.predict(given, batch_size=batch_size, dataset=target)
+
+
+def compared(found: Sequence[Suggestion], reference: Path) -> Comparison:
+    """Against a map in a file."""
+    return Comparison(found, read_label_map(reference))
+
+
+def show(found: Sequence[Suggestion], console: Console) -> None:
+    """One line for each label, with its evidence; those to look at are marked."""
+    kinds = list(dict.fromkeys(kind for one in found for kind in one.witnesses))
+    titles = {"names": "shared names", "model": "what a model calls them", "label": "label's name"}
+    rows = [
+        (
+            one.corpus,
+            one.label,
+            one.target or NONE,
+            f"{one.confidence:.2f}" + ("" if one.confident else " ?"),
+            *(in_words(one.witnesses[kind]) for kind in kinds),
+        )
+        for one in found
+    ]
+    columns = ("corpus", "label", "target", "confidence", *(titles[kind] for kind in kinds))
+    Sheet("Suggested label map", columns, rows).show(console)
+    sure = sum(one.confident for one in found)
+    say(
+        console,
+        f"{sure} of {len(found)} labels are confident ({CONFIDENT:g} or more); look at those with a question mark.",
+    )
+
+
+def show_comparison(comparison: Comparison, console: Console) -> None:
+    """How far the reference agrees, and where it does not."""
+    figures = comparison.to_dict()
+    say(
+        console,
+        f"Of {figures['labels']} labels of the reference {figures['right']} are the same; "
+        f"of {figures['confident']} confident ones {figures['confident_right']}.",
+    )
+    for one in figures["disagreements"]:
+        suggested, wanted = one["suggested"] or NONE, one["reference"] or NONE
+        say(
+            console,
+            f"{one['corpus']} {one['label']}: {suggested} ({one['confidence']:.2f}), the reference has {wanted}",
+        )
