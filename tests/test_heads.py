@@ -31,6 +31,15 @@ def test_hidden_layers_are_applied_in_order():
     torch.testing.assert_close(scored.scores, three(hidden))
 
 
+def test_sizes_in_span_sizes():
+    head = FeedForwardHead(6, 3, shares=(1, 0.5))
+    assert [(layer.in_features, layer.out_features) for layer in head.layers] == [(6, 6), (6, 3), (3, 3)]
+    with pytest.raises(ValueError, match="give one of them"):
+        FeedForwardHead(6, 3, hidden=(4,), shares=(1,))
+    with pytest.raises(ValueError, match="of 6 nothing is left"):
+        FeedForwardHead(6, 3, shares=(0.1,))
+
+
 @pytest.mark.parametrize("hidden", [(), (8,), (8, 4)])
 def test_entry_then_finish_is_forward(hidden):
     head = FeedForwardHead(6, 3, hidden=hidden, spread=0.5).eval()

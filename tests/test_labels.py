@@ -31,11 +31,22 @@ def test_shared_labels_are_one_block():
     assert np.array_equal(SHARED.silent(), [[0, 0, 0, 1], [0, 1, 1, 0]])
 
 
-@pytest.mark.parametrize("labels", [OWN, SHARED, LabelSet({"main": ("A",)}), LabelSet({"a": ("A",), "b": ()})])
+MAPPED = LabelSet(OWN.types, main="two", counterparts={"one": {"A": "C"}})
+
+
+def test_what_classes_mean_in_the_targets_labels():
+    assert MAPPED.target_classes() == (0, 2, None, 0, 1, 2)  # A is C, B of the other corpus has no counterpart
+    assert OWN.target_classes() == (0, None, None, 0, 1, 2)
+    assert SHARED.target_classes() == (0, 1, 2, None)
+    assert LabelSet({"main": ("A",)}).target_classes() == (0, 1)
+
+
+@pytest.mark.parametrize("labels", [OWN, SHARED, MAPPED, LabelSet({"main": ("A",)}), LabelSet({"a": ("A",), "b": ()})])
 def test_labels_are_the_same_after_json(labels):
     read = LabelSet.from_dict(json.loads(json.dumps(labels.to_dict())))
     assert read.meanings() == labels.meanings()
     assert read.target == labels.target
+    assert read.target_classes() == labels.target_classes()
     assert np.array_equal(read.silent(), labels.silent())
     assert np.array_equal(read.allowed(), labels.allowed())
 

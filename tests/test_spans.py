@@ -15,6 +15,7 @@ from wingspan.spans.biaffine import BiaffineSpans
 from wingspan.spans.contextual import ContextualSpans
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import VIEWS, PooledSpans
+from wingspan.spans.projected import ProjectedSpans
 from wingspan.spans.recurrent import RecurrentSpans
 
 SELECTIONS = [views for count in range(1, 5) for views in combinations(VIEWS, count)]
@@ -31,6 +32,7 @@ PARTS = {
     "deep-2": partial(DeepSpans, depth=2, aggregation="mean", size_embedding=True),
     "deep-attentive": partial(DeepSpans, depth=1, aggregation="additive", build_single=True),
     "contextual": partial(ContextualSpans, around=partial(PooledSpans, views=("max",)), hidden_size=6, width_size=3),
+    "projected": partial(ProjectedSpans, around=partial(PooledSpans, views=("first", "last"), width_size=3), size=6),
     "contextual-deep": partial(ContextualSpans, around=partial(DeepSpans, depth=1), hidden_size=4, share_weights=True),
     "recurrent": partial(RecurrentSpans, hidden_size=6, width_size=3),
 }

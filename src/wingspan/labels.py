@@ -29,6 +29,8 @@ class LabelSet:
     """Whether equal labels of all corpora are one class; else each corpus has a block of classes of its own."""
     main: str = ""
     """The target: the corpus in whose labels texts of unknown corpora are answered; the first one by default."""
+    counterparts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What labels of other corpora are in the target's labels, where a label map says so; the others have none."""
 
     @classmethod
     def of(cls, documents: Iterable[Document]) -> LabelSet:
@@ -92,6 +94,20 @@ class LabelSet:
             lambda corpus, label: label is not None and label not in self.annotates.get(corpus, self.types[corpus])
         )
 
+    def target_classes(self) -> tuple[int | None, ...]:
+        """What each class means in the target's labels, as a place among them: "nothing" is 0, None is none of them."""
+        own = self.types[self.target]
+        places = {label: at for at, label in enumerate(own, 1)}
+        means = {
+            **self.counterparts,
+            "": dict(zip(own, own, strict=True)),
+            self.target: dict(zip(own, own, strict=True)),
+        }
+        return tuple(
+            0 if label is None else places.get(means.get(corpus, {}).get(label, ""))
+            for corpus, label in self.meanings()
+        )
+
     @cached_property
     def _classes(self) -> dict[tuple[str, str | None], int]:
         return {meaning: at for at, meaning in enumerate(self.meanings())}
@@ -110,10 +126,12 @@ class LabelSet:
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for `labels.json`: lists of labels by corpus, and whatever else is not as usual."""
         types = {name: list(labels) for name, labels in self.types.items()}
-        if not (self.annotates or self.shared or self.main):
+        if not (self.annotates or self.shared or self.main or self.counterparts):
             return types
         annotates = {name: list(labels) for name, labels in self.annotates.items()}
-        return {"corpora": types, "annotates": annotates, "shared": self.shared, "target": self.target}
+        means = {name: dict(labels) for name, labels in self.counterparts.items()}
+        rest = {"shared": self.shared, "target": self.target, "counterparts": means}
+        return {"corpora": types, "annotates": annotates, **rest}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> LabelSet:
@@ -124,7 +142,11 @@ class LabelSet:
             raise ValueError("no lists of labels")
         if not whole:
             return cls(types)
-        labels = cls(types, _lists(found.get("annotates")), found.get("shared") is True, str(found.get("target")))
+        means = found.get("counterparts", {})
+        if not isinstance(means, dict) or not all(isinstance(names, dict) for names in means.values()):
+            raise ValueError("no names of counterparts")
+        target = str(found.get("target"))
+        labels = cls(types, _lists(found.get("annotates")), found.get("shared") is True, target, means)
         if labels.main not in types or not set(labels.annotates) <= set(types):
             raise ValueError("a corpus without labels")
         return labels

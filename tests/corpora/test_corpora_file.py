@@ -46,6 +46,7 @@ def test_documents_carry_the_name_of_their_corpus_and_the_first_is_the_target(fo
 
 
 def test_declarations_are_taken_as_they_are(folder):
+    (folder / "map.tsv").write_text("corpus\tlabel\ttarget\ngenes\tGene\t-\ngenes\tDrug\tDrug\nothers\tX\tY\n")
     plan = plan_of(
         folder,
         'heads = "shared"\nsampling = "temperature"\ntemperature = 4\nbatches = "turns"\nlabel_map = "map.tsv"\n'
@@ -59,6 +60,7 @@ def test_declarations_are_taken_as_they_are(folder):
     assert plan.labels.annotates == {"genes": ("Gene",)}
     assert plan.settings == {"train.sampling": "temperature", "train.temperature": "4.0", "train.batches": "turns"}
     assert plan.label_map == folder / "map.tsv"
+    assert plan.labels.counterparts == {"genes": {"Drug": "Drug"}}  # the map may know more corpora
     assert plan.corpora[0].weight == 2
 
 
@@ -100,6 +102,13 @@ def test_a_mistake_is_one_sentence_with_the_file_and_the_key(folder, text, messa
         plan_of(folder, text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_map_that_does_not_fit_the_corpora_is_said(folder):
+    (folder / "map.tsv").write_text("corpus\tlabel\ttarget\ngenes\tGene\tDrugs\n")
+    plan = plan_of(folder, 'label_map = "map.tsv"\n' + DRUGS + 'role = "target"\n' + GENES)
+    with pytest.raises(ValueError, match=r"map.tsv:2: the target 'drugs' has no label 'Drugs'; did you mean 'Drug'?"):
+        _ = plan.labels
 
 
 DATA = os.environ.get("WINGSPAN_DATA")

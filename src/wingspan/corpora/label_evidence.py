@@ -72,7 +72,7 @@ class Usage:
 
     def witness(self, names: Counter[str]) -> Witness:
         """What the names of a label are called here. Frequent ones count more, those that are rare here less."""
-        total: Counter[str | None] = Counter()
+        total: defaultdict[str | None, float] = defaultdict(float)
         shared = 0
         for name, count in names.items():
             uses = self.counts.get(name)
@@ -100,9 +100,10 @@ def spelled_like(classifier: MentionClassifier, names: Counter[str]) -> Witness:
     """What a classifier that was trained on the target calls the names of a label, by their spelling."""
     chances = classifier.chances(list(names))
     weight = [sqrt(count) for count in names.values()]
-    total: Counter[str | None] = Counter()
-    for label, column in zip(classifier.labels, chances.T, strict=True):
-        total[label] = sum(w * float(chance) for w, chance in zip(weight, column, strict=True))
+    total = {
+        label: sum(w * float(chance) for w, chance in zip(weight, column, strict=True))
+        for label, column in zip(classifier.labels, chances.T, strict=True)
+    }
     return Witness(_shares(total), len(names) / (len(names) + FEW), len(names))
 
 

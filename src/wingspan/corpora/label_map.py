@@ -48,6 +48,11 @@ class LabelMap:
             )
         return label
 
+    def about(self, corpora: Collection[str]) -> LabelMap:
+        """The lines about some corpora: one map may serve trainings on fewer of them."""
+        kept = {pair: target for pair, target in self.targets.items() if pair[0] in corpora}
+        return replace(self, targets=kept)
+
     def mapped(self, document: Document) -> Document:
         """The document in target labels; what has no counterpart is left out, and equal mentions are merged."""
         named = ((entity, self.target(document.dataset, entity.label)) for entity in document.entities)

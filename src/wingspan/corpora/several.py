@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from wingspan.corpora.label_map import read_label_map
 from wingspan.labels import LabelSet
 from wingspan.text import Document
 
@@ -64,7 +65,21 @@ class CorporaPlan:
             annotates=partly,
             shared=self.heads == "shared",
             main="" if first else self.target.name,
+            counterparts=self.counterparts,
         )
+
+    @property
+    def counterparts(self) -> dict[str, dict[str, str]]:
+        """What labels of other corpora are in the target's, by the label map; nothing without one."""
+        if self.label_map is None:
+            return {}
+        known = read_label_map(self.label_map).about([corpus.name for corpus in self.corpora])
+        known.check({corpus.name: corpus.labels for corpus in self.corpora}, self.target.name)
+        found: dict[str, dict[str, str]] = {}
+        for corpus, label, target in known:
+            if target is not None:
+                found.setdefault(corpus, {})[label] = target
+        return found
 
     @property
     def training(self) -> list[Document]:

@@ -91,7 +91,7 @@ def predictor(model: str, batch_size: int, device: str | None) -> Predict:
     from wingspan.recognizer import Recognizer
 
     recognizer = Recognizer.from_pretrained(model, device=device)
-    target = recognizer.labels.datasets[0]
+    target = recognizer.labels.target
     return lambda given: recognizer.predict(given, batch_size=batch_size, dataset=target)
 
 
