@@ -76,18 +76,34 @@ def roles() -> str:
 
 
 def cost() -> str:
-    """A training step against the bare encoder's, taken by turns."""
+    """A training step against the bare encoder's, taken by turns; proposals with what they keep on GENIA's dev part."""
     lines = [
-        "| spans | candidates | times the bare step | least to greatest turn | ms | peak memory, MiB |",
-        "|---|---|---|---|---|---|",
+        "| spans | candidates | times the bare step | least to greatest turn | ms | peak memory, MiB "
+        "| GENIA dev: proposal recall, F1 (grid) |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows("deep_span"):
         least, most = row["spread"]
         lines.append(
             f"| {row['row']} | {row.get('scope', '')} | ×{row['ratio']:.2f} | ×{least:.2f} to ×{most:.2f} "
-            f"| {row['ms']:.1f} | {row['peak_mib']:,.0f} |"
+            f"| {row['ms']:.1f} | {row['peak_mib']:,.0f} | {kept(row)} |"
         )
     return "\n".join(lines)
+
+
+def kept(row: dict[str, Any]) -> str:
+    """What proposals of a cost row keep: recall and F1 on GENIA's dev part at that budget, and F1 on the grid."""
+    pairs = {proposing: grid for grid, proposing in SPANS.values()}
+    system = row["row"].removeprefix("deep_span/")
+    if system not in pairs:
+        return ""
+    genia = [run for run in rows("deep_accuracy") if run["corpus"] == "genia" and "test" in run]
+    runs, grid = ([run for run in genia if run["recipe"] == f"deep_span/{name}"] for name in (system, pairs[system]))
+    budget = float(row["scope"].split()[-3])
+    f1 = [one["dev_f1"] for run in runs for one in run["budgets"] if one["budget"] == budget]
+    if not f1 or not grid:
+        return ""
+    return f"{spread(recalls(runs, 'dev', budget))}, {spread(f1)} ({spread([run['dev']['f1'] for run in grid])})"
 
 
 def prediction() -> str:
