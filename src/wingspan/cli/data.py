@@ -1,4 +1,4 @@
-"""Commands that work on corpora: `convert`, `validate`, `split`, `show`."""
+"""Commands that work on corpora: `convert`, `validate`, `split`, `leaks`, `show`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
+from typer.core import TyperCommand
 
 from wingspan.cli import app
 
@@ -104,6 +106,49 @@ def split(
         write_figures(result.to_dict(), json)
     if json != Path("-"):
         run.show(result, Console())
+
+
+class TwoSides(TyperCommand):
+    """A command whose option `--against` takes all that follows, as in `leaks A B --against C D`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Names the option once for each file; where files follow only, they are the training files."""
+        spread: list[str] = []
+        taking = False
+        for at, argument in enumerate(args):
+            if argument.startswith("--"):
+                taking = argument == "--against" and any(not before.startswith("-") for before in args[:at])
+            elif taking and spread[-1] != "--against":
+                spread.append("--against")
+            spread.append(argument)
+        return super().parse_args(ctx, spread)
+
+
+@app.command(
+    cls=TwoSides, epilog="Example: wingspan leaks train.jsonl more.xml --against dev.jsonl test.conll --json leaks.json"
+)
+def leaks(
+    train: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training corpora, in any format.")],
+    against: Annotated[list[Path], typer.Option(help="The corpora to be scored on; several may follow.")],
+    format: Annotated[str | None, typer.Option(help="Format of all; otherwise found by name or content.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="Exit with 1 if a document is, or nearly is, in training.")
+    ] = False,
+) -> None:
+    """Finds documents, sentences and mentions to be scored on that are in training; exit code 0 if it could look."""
+    from rich.console import Console
+
+    from wingspan.runs import leaks as run
+    from wingspan.runs.figures import write_figures
+
+    found = run.leaks(train, against, format)
+    if json is not None:
+        write_figures(found.to_dict(), json)
+    if json != Path("-"):
+        run.show(found, Console())
+    if fail and found.leaking:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: wingspan show test.jsonl --with predicted.jsonl --first 20 --output test.html")

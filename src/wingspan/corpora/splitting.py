@@ -6,15 +6,11 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from wingspan.corpora.sameness import text_key
 from wingspan.text import Document
 
 ORDERS = 20
 """How many random orders are tried."""
-
-
-def normalized(text: str) -> str:
-    """A text as it is compared for equality: case and white space aside."""
-    return " ".join(text.casefold().split())
 
 
 def bundles(documents: Sequence[Document]) -> list[list[int]]:
@@ -30,7 +26,7 @@ def bundles(documents: Sequence[Document]) -> list[list[int]]:
     first: dict[tuple[str, str], int] = {}
     for at, document in enumerate(documents):
         keys = [("group", document.group if document.group is not None else document.id)]
-        if text := normalized(document.text):
+        if text := text_key(document.text):
             keys.append(("text", text))
         for key in keys:
             root[find(at)] = find(first.setdefault(key, at))

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wingspan.corpora.overlaps import nested_and_crossing
-from wingspan.corpora.splitting import normalized
+from wingspan.corpora.sameness import text_key
 from wingspan.corpora.word_level import WordRanges, word_spans
 from wingspan.text import Document
 
@@ -132,7 +132,7 @@ def _look_for_copies(
     if document.id in ids:
         findings["same id twice"].add(document.id)
     ids.add(document.id)
-    text = normalized(document.text)
+    text = text_key(document.text)
     if not text:
         return
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
