@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -111,17 +110,24 @@ def split(
 class TwoSides(TyperCommand):
     """A command whose option `--against` takes all that follows, as in `leaks A B --against C D`."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Names the option once for each file; where files follow only, they are the training files."""
-        spread: list[str] = []
-        taking = False
-        for at, argument in enumerate(args):
-            if argument.startswith("--"):
-                taking = argument == "--against" and any(not before.startswith("-") for before in args[:at])
-            elif taking and spread[-1] != "--against":
-                spread.append("--against")
-            spread.append(argument)
-        return super().parse_args(ctx, spread)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Names the option once for each file, unless the training files come behind it."""
+        before = args[: args.index("--against")] if "--against" in args else []
+        options = [argument.startswith("--") for argument in before]
+        if any(
+            not option and last != "--json" and last != "--format"
+            for option, last in zip(options, ["", *before], strict=False)
+        ):
+            spread: list[str] = []
+            taking = False
+            for argument in args:
+                if argument.startswith("--"):
+                    taking = argument == "--against"
+                elif taking and spread[-1] != "--against":
+                    spread.append("--against")
+                spread.append(argument)
+            args = spread
+        return super().parse_args(ctx, args)
 
 
 @app.command(
