@@ -12,13 +12,14 @@ hypothesis.settings.load_profile("shared-machine")
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     """Tiny pretrained encoders, one of each kind; do not change what is in them."""
-    from tiny_models import tiny_bert, tiny_roberta
+    from tiny_models import tiny_bart, tiny_bert, tiny_roberta, tiny_t5
 
     root = tmp_path_factory.mktemp("encoders")
-    return {"bert": tiny_bert(root / "bert"), "roberta": tiny_roberta(root / "roberta")}
+    makers = {"bert": tiny_bert, "roberta": tiny_roberta, "t5": tiny_t5, "bart": tiny_bart}
+    return {name: make(root / name) for name, make in makers.items()}
 
 
-@pytest.fixture(params=["bert", "roberta"])
+@pytest.fixture(params=["bert", "roberta", "t5", "bart"])
 def folder(request, folders):
     return folders[request.param]
 

@@ -57,7 +57,8 @@ def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> No
         if type(error) is not Exception:  # the tokenizers library says a full disk with the bare class
             raise
         raise OSError(f"{folder}: the encoder's files could not be written ({said(error)})") from error
-    write_weights(folder / "model.safetensors", predictor(learner))
+    with learner.model.encoder.plain():
+        write_weights(folder / "model.safetensors", predictor(learner))
 
 
 def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Learner]:

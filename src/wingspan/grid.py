@@ -128,3 +128,8 @@ def pick(rows: Tensor, index: Tensor) -> Tensor:
     """One row of each sentence per candidate.  (B, N, D), (B, M) -> (B, M, D)"""
     at = index.clamp(0, rows.shape[1] - 1).long().unsqueeze(-1).expand(-1, -1, rows.shape[-1])
     return rows.gather(1, at)
+
+
+def held_maxima(words: Tensor, held: Tensor) -> Tensor:
+    """The maximum of the words that each span holds, by copies of all words: for few.  (B, N, L) -> (B, N, D)"""
+    return words.unsqueeze(1).masked_fill(~held.unsqueeze(-1), -torch.inf).max(2).values

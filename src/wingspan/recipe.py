@@ -174,6 +174,7 @@ def assemble(
     if not objectives[recipe.read_with].predicts:
         raise ValueError(f"recipe {recipe.name!r}: nothing can be read with {recipe.read_with!r}; use spans or tags")
     weights = {name: term.weight for name, term in terms.items()}
+    encoder.adapt(merged=predicting)  # last: a deep tower has copied its blocks by now
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 
 

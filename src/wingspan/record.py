@@ -16,6 +16,7 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from wingspan.adapters import Lora
 from wingspan.candidates import CandidatePolicy
 from wingspan.corpora.segment import Segmenting
 from wingspan.encoders import Encoder
@@ -24,7 +25,7 @@ from wingspan.objectives import Objective
 from wingspan.recipe import Phase, Recipe, Term, TrainSettings
 from wingspan.spans import SpanRepresentation
 
-PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting)}
+PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting, Lora)}
 RESERVED = {"part", "record"}
 SLOTS: dict[str, dict[str, type]] = {
     "Recipe": {"encoder": Encoder, "spans": SpanRepresentation, "head": Head, "candidates": CandidatePolicy},
@@ -168,6 +169,8 @@ def _set(old: Any, hint: Any, path: list[str], text: str, key: str) -> Any:
     """The old value with what the path names replaced; `hint` is its annotation."""
     if not path:
         return _value(hint, text, key)
+    if old is None:  # `encoder.adapters.rank=8` switches adapters on, with their defaults for the rest
+        old = next((kind() for kind in kinds(hint) if is_dataclass(kind) and isinstance(kind, type)), None)
     if is_dataclass(old) and not isinstance(old, type):
         name = _known(path[0], [field.name for field in fields(old)], key)
         return replace(old, **{name: _set(getattr(old, name), get_type_hints(type(old))[name], path[1:], text, key)})
@@ -199,6 +202,8 @@ def _known(name: str, known: list[str], key: str) -> str:
 
 def _value(hint: Any, text: str, key: str) -> Any:
     """What was written, as the annotation wants it: `2` and `2.0` are whole numbers, `2` may also be a name."""
+    if parse(text) is None and NoneType in kinds(hint) and any(map(is_dataclass, kinds(hint))):
+        return None  # such settings as adapters can be switched off
     wanted = [kind for kind in map(expected, kinds(hint)) if kind is not None]
     if len(wanted) < len(kinds(hint)):
         raise ValueError(f"--set {key}: this is a part, not a scalar; write a recipe file to change it")

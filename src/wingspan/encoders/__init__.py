@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
 
+from wingspan.adapters import Lora
 from wingspan.batch import Inputs, Tokenize
 from wingspan.text import Sentence
 
@@ -29,6 +31,8 @@ class Encoder(nn.Module, ABC):
 
     size: int
     tokenize: Tokenize
+    adapters: Lora | None = None
+    """What learns beside frozen weights, where not all of the encoder does."""
     keep_layers: int = 0
     """How many of the top layers' outputs are given beside the last; one more than all blocks: the embedding output."""
 
@@ -46,6 +50,16 @@ class Encoder(nn.Module, ABC):
     def lines(self) -> list[str]:
         """What the run log and the model card say about this encoder."""
         return []
+
+    def adapt(self, *, merged: bool) -> None:  # noqa: B027  most encoders have no adapters
+        """Puts adapters in, once other parts have copied what they need; `merged`: its weights have them inside."""
+
+    def plain(self) -> AbstractContextManager[None]:
+        """As long as it lasts, the encoder's weights are what a model folder holds: adapters are merged."""
+        return nullcontext()
+
+    def settle(self) -> None:  # noqa: B027
+        """Merges adapters for good: training is over."""
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Words:

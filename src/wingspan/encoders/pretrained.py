@@ -6,62 +6,43 @@ Only weights in safetensors are read and no code from a model's folder is ever r
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer
-from transformers.utils import logging as transformers_logging
 
+from wingspan.adapters import MARK, Lora, merge, merged, put_in
+from wingspan.base_models import (
+    UNLOADABLE,
+    base_record,
+    build_model,
+    open_named,
+    open_tokenizer,
+    quiet,
+    said,
+    set_dropout,
+)
 from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.encoders import Encoder, Words
 from wingspan.pieces import PieceTokenize
-from wingspan.short_names import locate
+from wingspan.quantization import Bits, keep_exact, store_elsewhere
 
 Pooling = Literal["first", "last", "mean", "max"]
 Precision = Literal["float32", "bfloat16", "float16"]
-UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # what transformers raises for a bad name or folder
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Loading a base model without its pooler is intended here; transformers need not warn or draw bars about it."""
-    level = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        transformers_logging.enable_progress_bar()
-
-
-def load_tokenizer(where: str | Path, revision: str | None = None) -> Any:
-    """The tokenizer of a model; transformers makes one that knows no word where the files are missing."""
-    tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, add_prefix_space=True, trust_remote_code=False)
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):
-        raise ValueError("tokenizer.json is missing")
-    if not hasattr(tokenizer, "backend_tokenizer"):
-        raise ValueError("its tokenizer has no fast version, which Wingspan needs")
-    return tokenizer
-
-
-def said(error: BaseException) -> str:
-    """The beginning of an error's message on one line."""
-    return " ".join(str(error).split())[:200]
+BASE = "encoder/base.json"
 
 
 class PretrainedEncoder(Encoder):
-    """A pretrained Transformer; word vectors are pooled from their pieces.
+    """A pretrained Transformer, or the encoder of T5, BART and their kin; word vectors are pooled from their pieces.
 
     `shapes` adds an embedding of the word's shape to the input, for tokenizers that forget capitals (None: if they do).
     `dtype` is what the Transformer computes in; the vectors it gives are float32 outside of autocast.
     `dropout` replaces the model's own; `word_dropout` hides whole words in training, so that context must do.
+    With `adapters` the Transformer is frozen and they learn; with `quantize` it is frozen in so many bits.
     """
 
     tokenize: PieceTokenize
@@ -79,27 +60,30 @@ class PretrainedEncoder(Encoder):
         max_length: int = 512,
         gradient_checkpointing: bool = False,
         revision: str | None = None,
+        adapters: Lora | None = None,
+        quantize: Bits | None = None,
     ) -> None:
-        where = locate(name)
-        try:
-            with quiet():
-                model = AutoModel.from_pretrained(
-                    where, revision=revision, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-                )
-                tokenizer = load_tokenizer(where, revision)
-        except UNLOADABLE as error:
-            raise ValueError(
-                f"encoder {name!r} cannot be loaded ({said(error)}); "
-                "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
-            ) from error
+        model, tokenizer = open_named(name, revision, getattr(torch, dtype), quantize)
         self._set_up(
-            model, tokenizer, unit, pooling, shapes, dropout, word_dropout, dtype, max_length, gradient_checkpointing
+            model,
+            tokenizer,
+            unit=unit,
+            pooling=pooling,
+            shapes=shapes,
+            dropout=dropout,
+            word_dropout=word_dropout,
+            dtype=dtype,
+            max_length=max_length,
+            gradient_checkpointing=gradient_checkpointing,
+            adapters=adapters,
+            base=None if quantize is None else base_record(name, revision, model),
         )
 
     def _set_up(
         self,
         model: Any,
         tokenizer: Any,
+        *,
         unit: Literal["word", "piece"],
         pooling: Pooling,
         shapes: bool | None,
@@ -108,19 +92,26 @@ class PretrainedEncoder(Encoder):
         dtype: Precision,
         max_length: int,
         gradient_checkpointing: bool,
+        adapters: Lora | None,
+        base: dict[str, Any] | None,
     ) -> None:
         super().__init__()
-        model.to(getattr(torch, dtype))
+        if base is None:
+            model.to(getattr(torch, dtype))
+        else:
+            model.requires_grad_(False)
+            store_elsewhere(model, MARK)
+            keep_exact(model)
         if dropout is not None:
-            for part in model.modules():
-                if isinstance(part, nn.Dropout):
-                    part.p = dropout
+            set_dropout(model, dropout)
         if getattr(model, "pooler", None) is not None:
             model.pooler = None  # unused here; without it no parameter is left without a gradient
         if gradient_checkpointing:
-            model.gradient_checkpointing_enable()
+            model.gradient_checkpointing_enable({"use_reentrant": False})  # frozen inputs have no gradient to begin at
         self.model = model
         self.tokenizer = tokenizer
+        self.adapters = adapters
+        self.base = base
         self.pooling = pooling
         self.word_dropout = word_dropout
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
@@ -201,24 +192,51 @@ class PretrainedEncoder(Encoder):
         mean: Tensor = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
         return mean
 
+    def adapt(self, *, merged: bool) -> None:
+        """Puts the adapters in, unless they are merged; beside a quantized base they never are."""
+        if self.adapters is not None and (not merged or self.base is not None):
+            put_in(self.model, self.adapters)
+
+    def plain(self) -> AbstractContextManager[None]:
+        """Without adapters as long as it is saved: they are merged."""
+        return merged(self.model) if self.base is None else nullcontext()
+
+    def settle(self) -> None:
+        """Merges adapters for good."""
+        if self.base is None:
+            merge(self.model)
+
     def save_files(self, folder: Path) -> None:
-        """The configuration under `encoder/`, the tokenizer's files beside the weights."""
+        """The configuration under `encoder/`, the tokenizer's files beside the weights, and which base is quantized."""
         self.model.config.save_pretrained(folder / "encoder")
         self.tokenizer.save_pretrained(folder)
+        if self.base is not None:
+            (folder / BASE).write_text(json.dumps(self.base, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def rebuild(cls, folder: Path, **settings: Any) -> Self:
-        """From `encoder/config.json` and the tokenizer's files; the name is only a record of where it came from."""
+        """From `encoder/config.json` and the tokenizer's files; the name is only a record of where it came from.
+
+        A quantized base is not in the folder: it is opened by its name again, and must be the one it was.
+        """
         chosen = inspect.signature(cls).bind(**settings)
         chosen.apply_defaults()
-        own = {name: value for name, value in chosen.arguments.items() if name not in ("name", "revision")}
+        own = dict(chosen.arguments)
+        name, _, quantize = own.pop("name"), own.pop("revision"), own.pop("quantize")
+        base = None
         try:
             with quiet():
-                config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
-                model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-                tokenizer = load_tokenizer(folder)
+                tokenizer = open_tokenizer(folder)
+                if quantize is not None:
+                    base = json.loads((folder / BASE).read_text(encoding="utf-8"))
+                else:
+                    model = build_model(folder / "encoder")
         except UNLOADABLE as error:
             raise ValueError(f"{folder}: the encoder's files are missing or damaged ({said(error)})") from error
+        if base is not None:
+            model, _ = open_named(name, base["revision"], getattr(torch, own["dtype"]), quantize)
+            if base_record(name, base["revision"], model) != base:
+                raise ValueError(f"{folder}: the base {name!r} has other weights now than this model was trained on")
         encoder = cls.__new__(cls)
-        encoder._set_up(model, tokenizer, **own)
+        encoder._set_up(model, tokenizer, **own, base=base)
         return encoder

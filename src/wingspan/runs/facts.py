@@ -11,6 +11,7 @@ import transformers
 from rich.console import Console
 
 import wingspan
+from wingspan.adapters import counted
 from wingspan.training.fitting import Fitted
 
 
@@ -29,6 +30,9 @@ def announce(fitted: Fitted, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    every, learned = counted(fitted.learner)
+    share = f"{100 * learned / every:.2f}%" if learned < every else "all"
+    console.print(f"{every:,} parameters, {learned:,} of them trained ({share}).", highlight=False, soft_wrap=True)
 
 
 def versions() -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from accelerate import Accelerator
 from rich.console import Console
 
+from wingspan.adapters import counted
 from wingspan.checkpoint import write_json
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
@@ -137,6 +138,7 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
         "coverage": fitted.coverage.lines(),
         "encoder_lines": fitted.learner.model.encoder.lines(),
         "train_fingerprint": describe(job.corpora.train).fingerprint,
+        "trained_parameters": counted(fitted.learner)[1],
         "versions": versions(),
     }
     states = job.folder / "state" if job.folder is not None else None

@@ -67,6 +67,8 @@ class DeepSpans(SpanRepresentation):
     ) -> None:
         super().__init__()
         blocks = top_blocks(encoder, depth)
+        if share_weights and encoder.adapters is not None:
+            raise ValueError("DeepSpans.share_weights runs the encoder's blocks, which adapters change; leave one out")
         # shared blocks belong to the encoder: a tuple does not register them a second time
         self.blocks = nn.ModuleList() if share_weights else nn.ModuleList(copy.deepcopy(block) for block in blocks)
         self._shared: tuple[Any, ...] = tuple(blocks) if share_weights else ()
@@ -222,18 +224,13 @@ def maxima(states: Tensor, layout: Layout) -> Tensor:
     if states.is_cuda and layout.cells is not None:
         return grid_maxima(states, *layout.cells)
     if states.is_cuda and layout.held.numel() * states.shape[-1] <= FEW:
-        return held_maxima(states, layout.held)
+        return grid.held_maxima(states, layout.held)
     return grid.range_maxima(states, layout.start, layout.end)
 
 
 def grid_maxima(states: Tensor, width: int, places: Tensor) -> Tensor:
     """From the running maxima of all starts."""
     return grid.max_words(states, width).flatten(1, 2).index_select(1, places)
-
-
-def held_maxima(states: Tensor, held: Tensor) -> Tensor:
-    """From copies of all words for each span: for few spans."""
-    return states.unsqueeze(1).masked_fill(~held.unsqueeze(-1), -torch.inf).max(2).values
 
 
 def same(states: Tensor) -> Tensor:

@@ -35,11 +35,14 @@ class Best:
 
     def model(self) -> Recognizer:
         """The best model, ready to predict."""
+        encoder = self.run.learner.model.encoder
         if self.folder is not None:  # also where an earlier process saved it, before a kill
+            encoder.settle()
             read_weights(self.folder / "model.safetensors", predictor(self.run.learner))
             self.facts |= read_json(self.folder / "facts.json")
         elif self.weights is not None:
             self.run.learner.load_state_dict(self.weights)
+            encoder.settle()
         self.run.learner.eval()
         return self._recognizer()
 
