@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from wingspan.batch import Gold, Inputs
 from wingspan.encoders import Encoder, Words
 from wingspan.pairs import BUCKETS, gated_sums, pairs
+from wingspan.precision import at_least_float32
 
 
 class Candidates(NamedTuple):
@@ -166,7 +167,7 @@ class Proposed(CandidatePolicy):
     def score(self, inputs: Inputs, words: Words) -> Tensor:
         """Raw scores of all spans, in float32: half precision has too few digits to rank them.  (B, L, L)"""
         with torch.autocast(words.top.device.type, enabled=False):
-            top = self.dropout(words.top.float())
+            top = self.dropout(at_least_float32(words.top))
             left, left_gate, left_bias = self.left(top).split(self.sizes, -1)  # (B, L, .)
             right, right_gate, right_bias = self.right(top).split(self.sizes, -1)
             width, steps, _ = pairs(top.shape[1], top.device)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from wingspan.precision import at_least_float32
+
 
 class LinearChain(nn.Module):
     """Transition, start and end scores of G layers with K tags each."""
@@ -20,7 +22,7 @@ class LinearChain(nn.Module):
 
     def log_likelihood(self, scores: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """log p(tags) of each sentence and layer.  tags (B, G, L) -> (B, G)"""
-        scores = scores.float()
+        scores = at_least_float32(scores)
         return self.path_score(scores, tags, mask) - self.log_partition(scores, mask)
 
     def path_score(self, scores: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
@@ -35,12 +37,12 @@ class LinearChain(nn.Module):
 
     def log_partition(self, scores: Tensor, mask: Tensor) -> Tensor:
         """The log of the sum over all paths.  -> (B, G)"""
-        alphas = self._forward(scores.float(), mask)
+        alphas = self._forward(at_least_float32(scores), mask)
         return torch.logsumexp(alphas[-1] + self.last, -1) * mask[:, :1]
 
     def viterbi(self, scores: Tensor, mask: Tensor) -> Tensor:
         """The best path of each sentence and layer.  -> (B, G, L)"""
-        scores = scores.float()
+        scores = at_least_float32(scores)
         best = self.first + scores[:, :, 0]  # (B, G, K)
         pointers = []
         identity = torch.arange(scores.shape[-1], device=scores.device).expand_as(best)
@@ -58,7 +60,7 @@ class LinearChain(nn.Module):
 
     def marginals(self, scores: Tensor, mask: Tensor) -> Tensor:
         """p(tag at word) by forward and backward sums.  -> (B, G, L, K)"""
-        scores = scores.float()
+        scores = at_least_float32(scores)
         alphas = self._forward(scores, mask)
         beta = self.last.expand_as(alphas[0])
         betas = [beta]

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wingspan.precision import at_least_float32
+
 
 def windows(words: Tensor, width: int) -> Tensor:
     """The words that follow each start; also the last word of each span.  (B, L, D) -> (B, L, W, D), a view"""
@@ -85,7 +87,7 @@ def add_maxima(base: Tensor, words: Tensor, weight: Tensor, width: int) -> Tenso
 
 def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     """Means over listed spans of any width, from prefix sums.  (B, L, D), (B, M), (B, M) -> (B, M, D)"""
-    sums = F.pad(words.cumsum(1, dtype=torch.float32), (0, 0, 1, 0))  # (B, L+1, D); float32: long sums lose digits
+    sums = F.pad(at_least_float32(words).cumsum(1), (0, 0, 1, 0))  # (B, L+1, D); long sums lose digits
     total = pick(sums, end) - pick(sums, start)
     return (total / (end - start).clamp(min=1).unsqueeze(-1)).to(words.dtype)
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from wingspan import grid
+from wingspan.precision import at_least_float32
 
 Scoring = Literal["multiplicative", "additive"]
 
@@ -60,13 +61,13 @@ def inside(start: Tensor, end: Tensor, length: int) -> Tensor:
 
 def attend_listed(words: Tensor, scores: Tensor, held: Tensor) -> Tensor:
     """Weighed means over listed spans; `held` says which words each span holds.  (B, M, L) -> (B, M, D)"""
-    weights = scores.float().unsqueeze(1).masked_fill(~held, -torch.inf).softmax(-1)
+    weights = at_least_float32(scores).unsqueeze(1).masked_fill(~held, -torch.inf).softmax(-1)
     return weights.to(words.dtype) @ words
 
 
 def attend_windows(words: Tensor, scores: Tensor, width: int) -> Tensor:
     """Weighed means over all spans of the grid.  (B, L, D), (B, L) -> (B, L, W, D)"""
     narrower = torch.ones(width, width, dtype=torch.bool, device=words.device).tril()
-    ahead = grid.windows(scores.float().unsqueeze(-1), width).transpose(2, 3)  # (B, L, 1, W)
+    ahead = grid.windows(at_least_float32(scores).unsqueeze(-1), width).transpose(2, 3)  # (B, L, 1, W)
     weights = ahead.masked_fill(~narrower, -torch.inf).softmax(-1)  # (B, L, W, W)
     return weights.to(words.dtype) @ grid.windows(words, width)

@@ -29,6 +29,7 @@ from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.encoders import Encoder, Words
 from wingspan.pieces import PieceTokenize
+from wingspan.precision import at_least_float32
 from wingspan.quantization import Bits, keep_exact, store_elsewhere
 
 Pooling = Literal["first", "last", "mean", "max"]
@@ -142,7 +143,7 @@ class PretrainedEncoder(Encoder):
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else (out.last_hidden_state,)
         states = torch.cat(kept, -1) if len(kept) > 1 else kept[0]  # pooled together: one call instead of one for each
         if not torch.is_autocast_enabled(inputs.tokens.device.type):
-            states = states.float()
+            states = at_least_float32(states)
         pooled = self._units(states, inputs).split(self.size, -1)
         layers = pooled if self.keep_layers else ()
         return Words(pooled[-1], layers, self._sentence(states[..., -self.size :], inputs), inputs.unit_mask)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.heads import Head, Scored, start_rare
+from wingspan.precision import at_least_float32
 
 SMALLEST = 1e-8  # below this a spread's logarithm is not taken
 
@@ -87,8 +88,8 @@ class BottleneckHead(Head):
             return Scored(mean, self.classify(mean))
         raw = self.spread(hidden)
         with torch.autocast(mean.device.type, enabled=False):
-            spread = F.softplus(raw.float())
-            divergence = gaussian_divergence(mean.float(), spread, *self.prior_of(mean.device))
+            spread = F.softplus(at_least_float32(raw))
+            divergence = gaussian_divergence(at_least_float32(mean), spread, *self.prior_of(mean.device))
         if not self.training:
             return Scored(mean, self.classify(mean), divergence)
         draws = mean + spread * torch.randn(self.samples, *mean.shape, device=mean.device)  # (K, B, M, F)
@@ -98,7 +99,7 @@ class BottleneckHead(Head):
         """Mean and spread of the prior.  (F,), (F,)"""
         if self.prior == "standard":
             return torch.zeros(self.size, device=device), torch.ones(self.size, device=device)
-        return self.prior_mean.float(), F.softplus(self.prior_spread.float())
+        return at_least_float32(self.prior_mean), F.softplus(at_least_float32(self.prior_spread))
 
 
 def gaussian_divergence(mean: Tensor, spread: Tensor, prior_mean: Tensor, prior_spread: Tensor) -> Tensor:

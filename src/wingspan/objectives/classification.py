@@ -16,7 +16,9 @@ from torch import Tensor
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.candidates import Candidates, same_spans
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.precision import at_least_float32
 
 Reduction = Literal["cells", "sentences"]
 
@@ -74,10 +76,8 @@ class Classification(Objective):
         else:  # a stochastic head: the mean over its draws
             draws = [self._cost(states._replace(scores=scores), hits, gold) for scores in states.samples]
             cost = torch.stack(draws).mean(0)
-        cost = cost.float().masked_fill(~mask, 0.0)
-        if self.reduction == "sentences":
-            return cost.sum() / len(cost)
-        return cost.sum() / mask.sum().clamp(min=1)
+        cost = at_least_float32(cost).masked_fill(~mask, 0.0)
+        return cost.sum() / share_of(len(cost) if self.reduction == "sentences" else mask.sum(), cost)
 
     def _cost(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
         """What each candidate's scores cost.  (B, M)"""
@@ -89,7 +89,8 @@ class Classification(Objective):
         """One class per cell; where gold has two labels for one span the first counts (coverage says how often)."""
         assert states.scores is not None
         target = self._class(hits, gold, self._nothing[states.inputs.dataset][:, None])
-        return F.cross_entropy(states.scores.float().flatten(0, 1), target.flatten(), reduction="none").view_as(target)
+        scores = at_least_float32(states.scores)
+        return F.cross_entropy(scores.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
 
     def _class(self, hits: Tensor, gold: Gold, nothing: Tensor) -> Tensor:
         """The class of each candidate.  (B, M, E) -> (B, M)"""
@@ -104,17 +105,18 @@ class Classification(Objective):
         target = target / total.clamp(min=1.0)
         nothing = self._nothing[states.inputs.dataset][:, None, None].expand_as(total)
         target = target.scatter_add(-1, nothing, (1.0 - total).clamp(min=0.0))
-        chance = states.scores.float().log_softmax(-1)
+        chance = at_least_float32(states.scores).log_softmax(-1)
         return -(target * chance.masked_fill(target == 0, 0.0)).sum(-1)
 
     def _sigmoid(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
         """A yes or no for each class but "nothing".  -> (B, M), the mean over classes"""
         assert states.scores is not None
         classes = states.scores.shape[-1]
-        target = by_class(hits.float(), gold, classes)
+        scores = at_least_float32(states.scores)
+        target = by_class(hits.to(scores.dtype), gold, classes)
         real = torch.ones(classes, device=target.device)
         real[self._nothing] = 0.0
-        cost = F.binary_cross_entropy_with_logits(states.scores.float(), target.clamp(max=1.0), reduction="none")
+        cost = F.binary_cross_entropy_with_logits(scores, target.clamp(max=1.0), reduction="none")
         return (cost * real).sum(-1) / real.sum().clamp(min=1)
 
     def decisions(self, states: States, gold: Gold) -> Decisions:

@@ -8,7 +8,9 @@ from torch import Tensor
 
 from wingspan.batch import Gold
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
+from wingspan.precision import at_least_float32
 from wingspan.schedules import Moment, warmup
 
 
@@ -41,7 +43,8 @@ class Compression(Objective):
         mask = states.candidates.mask
         if self.within_words:
             mask = states.candidates.end <= states.inputs.unit_mask.sum(-1, keepdim=True)
-        charged = states.divergence.float().masked_fill(~mask, 0.0).sum() / mask.sum().clamp(min=1)
+        divergence = at_least_float32(states.divergence).masked_fill(~mask, 0.0)
+        charged = divergence.sum() / share_of(mask.sum(), divergence)
         return self.weight(states.moment or Moment()) * charged
 
     def weight(self, moment: Moment) -> float:

@@ -15,7 +15,9 @@ from wingspan.batch import Gold
 from wingspan.candidates import same_spans
 from wingspan.labels import LabelSet
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
+from wingspan.precision import at_least_float32
 from wingspan.schedules import SCHEDULES, Moment
 
 Conditions = Literal["both", "own", "shared", "random", "none"]
@@ -79,8 +81,8 @@ class ConditionalReconstruction(Objective):
         elif self.over == "everything":
             label, chosen = torch.where(chosen, label, 0), torch.ones_like(chosen)
         with torch.autocast(states.spans.device.type, enabled=False):
-            error, divergence = self.costs(states.spans.float(), label)
-            share = chosen / chosen.sum().clamp(min=1)
+            error, divergence = self.costs(at_least_float32(states.spans), label)
+            share = chosen / share_of(chosen.sum(), error)
             weight = self.beta * SCHEDULES[self.schedule](states.moment or Moment())
             loss: Tensor = ((error + weight * divergence) * share).sum()
         return loss

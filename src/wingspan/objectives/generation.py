@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from wingspan.batch import Gold, Inputs, gold_spans
 from wingspan.model import States
 from wingspan.naming import NameTargets, Sequences, Synonyms, sequences, study_names, surface_of
+from wingspan.normalizers import floored, share_of
 from wingspan.objectives import Objective, Sizes
+from wingspan.precision import at_least_float32
 from wingspan.schedules import SCHEDULES, Moment
 from wingspan.text import Entity, Sentence
 from wingspan.vocabulary import PAD, SPECIALS, START, UNKNOWN, Vocabulary
@@ -157,7 +159,7 @@ class Generation(Objective):
         assert states.gold is not None
         weight = SCHEDULES[self.schedule](states.moment or Moment())
         with torch.autocast(states.gold.device.type, enabled=False):
-            vectors = states.gold.float().flatten(0, 1)  # (B * E, S)
+            vectors = at_least_float32(states.gold).flatten(0, 1)  # (B * E, S)
             costs = [self.cost(task, vectors, getattr(targets, task), weight) for task in self.tasks]
         return torch.stack(costs).sum()
 
@@ -169,10 +171,10 @@ class Generation(Objective):
         hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
         read = torch.where(hidden & (read != PAD) & (read != START), UNKNOWN, read)
         states = self.decoders[task](latents, self.table.embed(read))
-        share = wanted.weight / wanted.weight.sum().clamp(min=1.0)  # (N,)
+        share = wanted.weight / share_of(wanted.weight.sum(), mean)  # (N,)
         words = (self.table.costs(states, write).sum(-1) * share).sum()
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance)  # from the standard normal
-        charged = (divergence.sum(-1) * share).sum().clamp(min=self.free_nats)
+        charged = floored((divergence.sum(-1) * share).sum(), self.free_nats)
         cost: Tensor = words + weight * charged
         return cost
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wingspan.batch import Gold
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
 
 
@@ -31,11 +32,11 @@ class Proposing(Objective):
         scores = states.candidates.proposals
         assert scores is not None, "assemble lets no other candidates than Proposed through"
         hits = gold_pairs(gold, scores.shape[1]) & (scores > -torch.inf)
-        words = states.inputs.starts.sum().clamp(min=1)
+        words = share_of(states.inputs.starts.sum(), scores)
         return self.pairs * pair_loss(scores, hits, words) + self.ranking * ranking_loss(scores, hits)
 
 
-def pair_loss(scores: Tensor, hits: Tensor, words: Tensor) -> Tensor:
+def pair_loss(scores: Tensor, hits: Tensor, words: Tensor | float) -> Tensor:
     """Binary cross entropy for each word, not for each pair: nearly all pairs are easy, and a mean would fade."""
     return F.softplus(torch.where(hits, -scores, scores)).sum() / words
 
@@ -47,7 +48,8 @@ def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
     """
     others = scores.masked_fill(hits, -torch.inf).flatten(1)
     golds = (-scores).masked_fill(~hits, -torch.inf).flatten(1)
-    return (F.pad(others, (1, 0)).logsumexp(1) + F.pad(golds, (1, 0)).logsumexp(1)).mean()  # the 0 before is the 1
+    costs = F.pad(others, (1, 0)).logsumexp(1) + F.pad(golds, (1, 0)).logsumexp(1)  # the 0 before is the 1
+    return costs.sum() / share_of(len(costs), costs)
 
 
 def gold_pairs(gold: Gold, length: int) -> Tensor:

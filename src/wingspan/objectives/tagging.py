@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.crf import LinearChain
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.precision import at_least_float32
 from wingspan.text import Sentence
 
 
@@ -60,10 +62,10 @@ class Tagging(Objective):
         words = words_between(states.inputs, states.inputs.core)
         scores = self._scores(states, words)  # (B, G, L, K)
         tags = self._tags(words, gold)  # (B, G, L)
-        count = words.mask.sum().clamp(min=1) * self.layers
+        count = share_of(words.mask.sum(), scores) * self.layers
         if self.chain is not None:
             return -self.chain.log_likelihood(scores, tags, words.mask).sum() / count
-        cost = F.cross_entropy(scores.float().permute(0, 3, 1, 2), tags, reduction="none")
+        cost = F.cross_entropy(at_least_float32(scores).permute(0, 3, 1, 2), tags, reduction="none")
         return (cost * words.mask[:, None]).sum() / count
 
     def _scores(self, states: States, words: TaggedWords) -> Tensor:
