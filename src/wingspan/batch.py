@@ -243,11 +243,11 @@ CALIBRATED = "calibrated"
 
 def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
     """Found spans as entities in words, sentence by sentence. `inputs` are arrays, as the tokenizer made them."""
-    names = labels.names()
+    names = labels.answers
     sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
     columns = [part.tolist() for part in found if part is not None]
     for row, start, end, label, score, *calibrated in zip(*columns, strict=True):
-        name = names[label]
+        name = names[inputs.dataset[row]][label]
         assert name is not None, "an objective never reads the class of no entity"
         words = inputs.words[row]
         span = Span(int(words[start]), int(words[end - 1]) + 1)

@@ -84,6 +84,16 @@ class LabelSet:
         """The label of each class; None for "nothing"."""
         return tuple(label for _, label in self.meanings())
 
+    @cached_property
+    def answers(self) -> list[tuple[str | None, ...]]:
+        """What each class is called in texts of each corpus; one of another corpus carries its name, `other:Gene`."""
+        rows = []
+        for corpus, allowed in zip(self.types, self.allowed(), strict=True):
+            pairs = zip(self.meanings(), allowed.tolist(), strict=True)
+            rows.append(tuple(label if own else f"{block}:{label or 'nothing'}" for (block, label), own in pairs))
+            assert rows[-1][self.nothing(corpus)] is None
+        return rows
+
     def allowed(self) -> Table:
         """Which classes each corpus may predict.  (datasets, classes)"""
         return self._table(lambda corpus, label: label is None or label in self.types[corpus])

@@ -111,7 +111,8 @@ class Recognizer:
     ) -> list[Document]:
         """Documents with entities, in the order of the input. A text may have any length.
 
-        `is_split_into_words=True` takes lists of words; without it a list is a list of texts.
+        `is_split_into_words=True` takes lists of words; without it a list is a list of texts. A model of several
+        corpora answers in the labels of its target, or in those of the corpus that `dataset` names.
         """
         single = isinstance(texts, str | Document) or (is_split_into_words and texts and isinstance(texts[0], str))
         items: Any = [texts] if single else texts
@@ -177,7 +178,7 @@ class Recognizer:
                 pending = Pending(replace(without_gold(document), dataset=dataset or document.dataset))
                 waiting.append(pending)
                 unread.append(pending)
-                yield pending.document
+                yield replace(pending.document, dataset=dataset or self.labels.target)
 
         measure = self.learner.model.encoder.tokenize.measure
         for sentence in segment_rows(documents(), self.recipe.segments, measure, gold=False):

@@ -49,6 +49,8 @@ class Objective(nn.Module, ABC):
     """Whether its scores can be calibrated: it has `decisions`, and `read` takes a temperature."""
     needs_gold_vectors: ClassVar[bool] = False
     """Whether the loss is about the vectors of gold spans (`States.gold`)."""
+    one_corpus: ClassVar[bool] = False
+    """Whether it cannot tell the classes of several corpora apart."""
     reads_spans: ClassVar[bool] = True
     """Whether candidates and their scores are looked at; a tagger needs words only, so spans are left out."""
 

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.candidates import Candidates, same_spans
+from wingspan.corpus_classes import CorpusClasses, Foreign
 from wingspan.model import States
 from wingspan.normalizers import share_of
 from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, threshold_of
 from wingspan.precision import at_least_float32
 
 Reduction = Literal["cells", "sentences"]
+LEAST = -1e4  # for a temperature to divide: minus infinity has no slope
 
 
 class Classification(Objective):
@@ -28,11 +30,11 @@ class Classification(Objective):
 
     `smoothing` shares so much of a gold span's label out among the spans whose borders are up to `smoothing_distance`
     units away from its own, both borders taken together. `most_labels` is how many a span may have (sigmoid).
+    With several corpora, `foreign` says what becomes of the classes of the others, see `CorpusClasses`.
     """
 
     predicts = True
     calibrates = True
-    _nothing: Tensor
     _steps: Tensor
     _names: tuple[str | None, ...]
 
@@ -45,6 +47,7 @@ class Classification(Objective):
         smoothing: float = 0.0,
         smoothing_distance: int = 1,
         most_labels: int | None = None,
+        foreign: Foreign = "never",
     ) -> None:
         super().__init__()
         if not 0 <= smoothing < 1:
@@ -59,8 +62,7 @@ class Classification(Objective):
         self.link = link
         self.reduction = reduction
         self._names = sizes.labels.names()
-        nothing = torch.tensor([sizes.labels.nothing(name) for name in sizes.labels.datasets])
-        self.register_buffer("_nothing", nothing, persistent=False)
+        self.classes = CorpusClasses(sizes.labels, foreign)
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over the candidates that count."""
@@ -88,8 +90,9 @@ class Classification(Objective):
     def _softmax(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
         """One class per cell; where gold has two labels for one span the first counts (coverage says how often)."""
         assert states.scores is not None
-        target = self._class(hits, gold, self._nothing[states.inputs.dataset][:, None])
-        scores = at_least_float32(states.scores)
+        dataset = states.inputs.dataset
+        target = self._class(hits, gold, self.classes.nothing_of(dataset))
+        scores = self.classes.learned(at_least_float32(states.scores), dataset)
         return F.cross_entropy(scores.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
 
     def _class(self, hits: Tensor, gold: Gold, nothing: Tensor) -> Tensor:
@@ -103,32 +106,31 @@ class Classification(Objective):
         target = by_class(shares, gold, states.scores.shape[-1])
         total = target.sum(-1, keepdim=True)
         target = target / total.clamp(min=1.0)
-        nothing = self._nothing[states.inputs.dataset][:, None, None].expand_as(total)
+        dataset = states.inputs.dataset
+        nothing = self.classes.nothing_of(dataset).unsqueeze(-1).expand_as(total)
         target = target.scatter_add(-1, nothing, (1.0 - total).clamp(min=0.0))
-        chance = at_least_float32(states.scores).log_softmax(-1)
+        chance = self.classes.learned(at_least_float32(states.scores), dataset).log_softmax(-1)
         return -(target * chance.masked_fill(target == 0, 0.0)).sum(-1)
 
     def _sigmoid(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """A yes or no for each class but "nothing".  -> (B, M), the mean over classes"""
+        """A yes or no for each class that the corpus marks.  -> (B, M), the mean over these classes"""
         assert states.scores is not None
-        classes = states.scores.shape[-1]
         scores = at_least_float32(states.scores)
-        target = by_class(hits.to(scores.dtype), gold, classes)
-        real = torch.ones(classes, device=target.device)
-        real[self._nothing] = 0.0
+        target = by_class(hits.to(scores.dtype), gold, scores.shape[-1])
+        real = self.classes.charged(states.inputs.dataset).to(scores.dtype)
         cost = F.binary_cross_entropy_with_logits(scores, target.clamp(max=1.0), reduction="none")
-        return (cost * real).sum(-1) / real.sum().clamp(min=1)
+        return (cost * real).sum(-1) / real.sum(-1).clamp(min=1)
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """Softmax: the class of each contested span. Sigmoid: each contested label of a span, its score against 0."""
         assert states.scores is not None
         assert states.candidates is not None
-        scores, keep = states.scores.float(), states.candidates.mask
+        dataset, keep = states.inputs.dataset, states.candidates.mask
+        scores = self.classes.read(states.scores.float(), dataset).clamp(min=LEAST)
         hits = same_spans(states.candidates, gold)
-        nothing = self._nothing[states.inputs.dataset][:, None]  # (B, 1)
+        nothing = self.classes.nothing_of(dataset)  # (B, 1)
         if self.link == "sigmoid":
-            contested = keep.unsqueeze(-1) & (scores.sigmoid() >= CONTESTED)
-            contested[..., self._nothing] = False
+            contested = keep.unsqueeze(-1) & (scores.sigmoid() >= CONTESTED) & self.classes.possible(dataset)
             yes = scores[contested]
             right = by_class(hits.float(), gold, scores.shape[-1])[contested] > 0
             return Decisions(torch.stack([torch.zeros_like(yes), yes], -1), right.long())
@@ -140,19 +142,20 @@ class Classification(Objective):
         """Without thresholds the most likely class wins (sigmoid: 0.5); with them, any label that reaches its own."""
         assert states.scores is not None
         assert states.candidates is not None
-        scores = states.scores.float()
+        dataset = states.inputs.dataset
+        scores = self.classes.read(states.scores.float(), dataset)
+        states = states._replace(scores=scores)
         keep = states.candidates.mask
         if self.link == "softmax" and thresholds is None:
             label = scores.argmax(-1)  # (B, M)
-            rows, cells = torch.nonzero(keep & (label != self._nothing[states.inputs.dataset][:, None]), as_tuple=True)
+            rows, cells = torch.nonzero(keep & (label != self.classes.nothing_of(dataset)), as_tuple=True)
             # chances of the few spans that are found, not of the whole grid
             chance = (scores[rows, cells] / temperature).softmax(-1)  # (N, C)
             return self._found(states, rows, cells, label[rows, cells], chance.amax(-1), temperature)
         chance = self._chances(scores / temperature)
         lowest = [threshold_of(name, thresholds) for name in self._names]
         bar = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
-        bar[self._nothing] = torch.inf
-        enough = chance >= bar
+        enough = (chance >= bar) & self.classes.possible(dataset)
         most = 1 if self.link == "softmax" else self.most_labels
         if most is not None:  # the likeliest of those that reach their bar
             best = chance.masked_fill(~enough, -1.0).topk(min(most, chance.shape[-1]), -1).indices

@@ -35,6 +35,7 @@ class Tagging(Objective):
 
     predicts = True
     calibrates = True
+    one_corpus = True
     reads_spans = False
 
     def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:

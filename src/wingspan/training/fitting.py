@@ -49,21 +49,22 @@ def fit(
     seed: int = 0,
     start: Recognizer | None = None,
     lexicon: Synonyms | None = None,
+    declared: LabelSet | None = None,
 ) -> Fitted:
     """Resolves what the recipe leaves to the data, and builds the parts.
 
-    `start` is a model to go on from; `lexicon` has the synonyms for objectives that learn from them.
+    `start` is a model to go on from; `lexicon` has the synonyms for objectives that learn from them. Labels are those
+    of the documents, each dataset with a block of its own, unless they are `declared`.
     """
     labels = LabelSet.of(documents)
     if not any(labels.types.values()):
         raise ValueError(f"no entity in {len(documents)} training documents; there is nothing to learn")
-    if len(labels.types) > 1:
-        raise ValueError(
-            f"the documents are of several datasets ({', '.join(labels.types)}); one model learns one of them so far"
-        )
+    if start is not None and declared is None:
+        labels = both(start.labels, labels)
+    labels = declared or labels
+    check_objectives(recipe, labels)
     torch.manual_seed(seed)
     if start is not None:
-        labels = both(start.labels, labels)
         recipe = replace(recipe, encoder=start.recipe.encoder)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
     recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
@@ -75,6 +76,16 @@ def fit(
     if start is not None:
         adopt(learner, labels, start)
     return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents), studied)
+
+
+def check_objectives(recipe: Recipe, labels: LabelSet) -> None:
+    """An objective that cannot tell corpora apart is said before anything is built."""
+    for name, term in recipe.terms.items():
+        if len(labels.types) > 1 and getattr(made_by(term.objective), "one_corpus", False):
+            raise ValueError(
+                f"recipe {recipe.name!r}: {name} cannot learn from several corpora ({', '.join(labels.types)}); "
+                "use a recipe without them, or train on one corpus"
+            )
 
 
 def study(recipe: Recipe, sentences: Sequence[Sentence], lexicon: Synonyms | None) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""Scores as a corpus sees them: classes of other corpora are out of its reach, and silence about a type is no claim.
+
+Where a corpus leaves a type unmarked, a span that it does not mark is nothing or of such a type: the chances of both
+are one, so that an unmarked span costs -log(p(nothing) + sum of p(unmarked types)). Shared labels that a corpus does
+not have at all are read in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from wingspan.labels import LabelSet
+
+Foreign = Literal["never", "multiply"]
+"""Classes of other corpora: never possible (their scores are minus infinity), or possible at a score of 0 (paper 004's
+code multiplies scores with 0 and 1, so they keep a share of the chance and can win)."""
+
+
+class CorpusClasses(nn.Module):
+    """For every corpus which classes are its own, and which of them its training documents leave unmarked."""
+
+    nothing: Tensor
+    _own: Tensor
+    _answers: Tensor
+    _silent: Tensor
+    _lost: Tensor
+
+    def __init__(self, labels: LabelSet, foreign: Foreign = "never") -> None:
+        super().__init__()
+        self.foreign = foreign
+        answers, silent = torch.from_numpy(labels.allowed()), torch.from_numpy(labels.silent())
+        own = torch.ones_like(answers) if labels.shared else answers
+        tables = {
+            "nothing": torch.tensor([labels.nothing(name) for name in labels.datasets]),
+            "_own": own,  # (datasets, C) the classes of its block
+            "_answers": answers,  # ... those it is answered with
+            "_silent": silent,  # ... those its training documents leave unmarked
+            "_lost": own & ~answers,  # ... shared ones that it does not have
+        }
+        for name, table in tables.items():
+            self.register_buffer(name, table, persistent=False)
+        self._learns_all = bool(own.all() and not silent.any())
+        self._reads_all = bool(answers.all())
+        self._some_silent, self._some_lost = bool(silent.any()), bool((own & ~answers).any())
+
+    def nothing_of(self, dataset: Tensor) -> Tensor:
+        """The class of no entity for each sentence.  (B,) -> (B, 1)"""
+        return self.nothing[dataset].unsqueeze(-1)
+
+    def learned(self, scores: Tensor, dataset: Tensor) -> Tensor:
+        """Scores to learn from: what a corpus leaves unmarked is one with nothing.  (B, M, C)"""
+        return scores if self._learns_all else self._seen(scores, dataset, self._silent, self._some_silent)
+
+    def read(self, scores: Tensor, dataset: Tensor) -> Tensor:
+        """Scores to read from: what a corpus does not have is one with nothing.  (B, M, C)"""
+        return scores if self._reads_all else self._seen(scores, dataset, self._lost, self._some_lost)
+
+    def charged(self, dataset: Tensor) -> Tensor:
+        """The classes whose yes or no is known of each sentence's spans: those its corpus marks.  (B, 1, C)"""
+        marks = self._answers & ~self._silent
+        return marks.scatter(1, self.nothing[:, None], False)[dataset].unsqueeze(1)
+
+    def possible(self, dataset: Tensor) -> Tensor:
+        """The labels that may be read off each sentence.  (B, 1, C)"""
+        labels = self._answers if self.foreign == "never" else torch.ones_like(self._answers)
+        return labels.scatter(1, self.nothing[:, None], False)[dataset].unsqueeze(1)
+
+    def _seen(self, scores: Tensor, dataset: Tensor, merged: Tensor, some: bool) -> Tensor:
+        own = self._own[dataset].unsqueeze(1)  # (B, 1, C)
+        scores = scores * own if self.foreign == "multiply" else scores.masked_fill(~own, -torch.inf)
+        if not some:
+            return scores
+        nothing = self.nothing[dataset].view(-1, 1, 1)
+        into = merged.scatter(1, self.nothing[:, None], True)[dataset].unsqueeze(1)
+        together = scores.masked_fill(~into, -torch.inf).logsumexp(-1, keepdim=True)  # (B, M, 1)
+        rest = scores.masked_fill(merged[dataset].unsqueeze(1), -torch.inf)
+        return rest.scatter(-1, nothing.expand_as(together), together)
