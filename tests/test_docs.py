@@ -27,6 +27,7 @@ from wingspan.cli import (  # noqa: F401  each adds its commands to the app
     lexicon,
     models,
     scoring,
+    training,
 )
 from wingspan.corpora import FORMATS, format_named, read, write
 from wingspan.corpora.builtin import corpus
@@ -35,7 +36,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.recipe import TrainSettings
 from wingspan.recipes import NAMES, variants
 from wingspan.runs import demo, reading
-from wingspan.runs import train as training
+from wingspan.runs import train as train_run
 from wingspan.runs.convert import convert
 from wingspan.runs.reading import Corpora
 from wingspan.text import Document, Entity
@@ -55,7 +56,7 @@ def workspace(tmp_path, monkeypatch, folders):
     monkeypatch.syspath_prepend(str(tmp_path))
     for name, value in (("buckets", 300), ("embedding", 4), ("hidden", 8)):
         monkeypatch.setitem(HashedEncoder.__init__.__kwdefaults__, name, value)
-    gather, prepare = reading.gather, training.prepare
+    gather, prepare = reading.gather, train_run.prepare
 
     def few_documents(*given) -> Corpora:
         corpora = gather(*given)
@@ -65,9 +66,8 @@ def workspace(tmp_path, monkeypatch, folders):
         recipe = prepare(*given)
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
-    for module in (reading, training):
-        monkeypatch.setattr(module, "gather", few_documents)
-    for module in (demo, training):
+    monkeypatch.setattr(reading, "gather", few_documents)
+    for module in (demo, train_run):
         monkeypatch.setattr(module, "prepare", few_epochs)
     monkeypatch.setattr(demo, "corpus", lambda: tuple(part[:6] for part in corpus()))
     known = set(sys.modules)

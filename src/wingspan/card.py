@@ -68,6 +68,14 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
                 f"Strict {name} scores: precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, "
                 f"F1 {micro['f1']:.2f} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)."
             )
+    for name, known in facts.get("corpora", {}).items():
+        for part in ("dev", "test"):
+            if part in known:
+                micro = known[part]["micro"]
+                lines.append(
+                    f"- corpus {name} ({known['role']}), {part}, in its own labels: "
+                    f"precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, F1 {micro['f1']:.2f}"
+                )
     if facts.get("proposals"):
         found = facts["proposals"]
         lines.append(

@@ -59,6 +59,12 @@ class LabelSet:
         """The corpus in whose labels texts of a corpus are answered."""
         return dataset if dataset in self.types else self.target
 
+    def asked_for(self, dataset: str | None) -> tuple[str, ...]:
+        """The labels of a corpus that someone names; those of the target where nobody does."""
+        if dataset is not None and dataset not in self.types:
+            raise ValueError(f"dataset {dataset!r} is unknown; the model has {', '.join(self.datasets)}")
+        return self.types[dataset or self.target]
+
     def dataset_id(self, dataset: str) -> int:
         """The number of a corpus; one that the model does not know answers in the target's labels."""
         return self.datasets.index(self.known(dataset))

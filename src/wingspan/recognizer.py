@@ -155,8 +155,7 @@ class Recognizer:
         unknown = sorted(set(threshold) - set(known)) if isinstance(threshold, Mapping) else []
         if unknown:
             raise ValueError(f"threshold for {unknown[0]!r}: no such label; the model has {', '.join(known)}")
-        if dataset is not None and dataset not in self.labels.types:
-            raise ValueError(f"dataset {dataset!r} is unknown; the model has {', '.join(self.labels.datasets)}")
+        self.labels.asked_for(dataset)
 
     def _stream(
         self,

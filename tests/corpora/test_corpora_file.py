@@ -46,10 +46,9 @@ def test_documents_carry_the_name_of_their_corpus_and_the_first_is_the_target(fo
 
 
 def test_declarations_are_taken_as_they_are(folder):
-    (folder / "map.tsv").write_text("corpus\tlabel\ttarget\ngenes\tGene\t-\ngenes\tDrug\tDrug\nothers\tX\tY\n")
     plan = plan_of(
         folder,
-        'heads = "shared"\nsampling = "temperature"\ntemperature = 4\nbatches = "turns"\nlabel_map = "map.tsv"\n'
+        'heads = "shared"\nsampling = "temperature"\ntemperature = 4\nbatches = "turns"\n'
         + GENES
         + 'labels = ["Gene", "Drug"]\nannotates = ["Gene"]\nweight = 2\n'
         + DRUGS
@@ -59,9 +58,13 @@ def test_declarations_are_taken_as_they_are(folder):
     assert (plan.labels.shared, plan.labels.target) == (True, "drugs")
     assert plan.labels.annotates == {"genes": ("Gene",)}
     assert plan.settings == {"train.sampling": "temperature", "train.temperature": "4.0", "train.batches": "turns"}
-    assert plan.label_map == folder / "map.tsv"
-    assert plan.labels.counterparts == {"genes": {"Drug": "Drug"}}  # the map may know more corpora
     assert plan.corpora[0].weight == 2
+
+
+def test_a_label_map_says_what_labels_are_in_the_targets(folder):
+    (folder / "map.tsv").write_text("corpus\tlabel\ttarget\ngenes\tGene\t-\ngenes\tDrug\tDrug\nothers\tX\tY\n")
+    plan = plan_of(folder, 'label_map = "map.tsv"\n' + DRUGS + GENES + 'labels = ["Gene", "Drug"]\n')
+    assert plan.labels.counterparts == {"genes": {"Drug": "Drug"}}  # the map may know more corpora
 
 
 def test_auxiliary_dev_sets_can_go_into_training(folder):

@@ -14,7 +14,8 @@ from wingspan.evaluation.scores import recognition
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Phase, Term
 from wingspan.runs.reading import Corpora
-from wingspan.runs.train import Job, train_seeds
+from wingspan.runs.train import Job
+from wingspan.runs.train_seeds import train_seeds
 from wingspan.training import loop
 from wingspan.training.hardware import accelerator_for
 from wingspan.training.journal import read_journal

@@ -16,14 +16,14 @@ from wingspan.training.journal import read_journal
 from wingspan.training.state import latest_state, load_place
 
 
-def finish(folder: Path, resume: bool = False) -> None:
-    running = process(folder, resume)
+def finish(folder: Path, resume: bool = False, several: bool = False) -> None:
+    running = process(folder, resume, several=several)
     running.join(120)
     assert running.exitcode == 0
 
 
-def die(folder: Path, where: str, number: int) -> None:
-    running = process(folder, kill=(where, number))
+def die(folder: Path, where: str, number: int, several: bool = False) -> None:
+    running = process(folder, kill=(where, number), several=several)
     running.join(120)
     assert running.exitcode == -signal.SIGKILL
 
@@ -64,6 +64,13 @@ def test_killed_inside_a_step(undisturbed, tmp_path, steps):
     die(folder, "step", random.randint(*steps))
     finish(folder, resume=True)
     same(undisturbed, folder)
+
+
+def test_killed_while_batches_come_from_two_corpora(tmp_path):
+    finish(tmp_path / "whole", several=True)
+    die(tmp_path / "run", "step", random.randint(3, 9), several=True)
+    finish(tmp_path / "run", resume=True, several=True)
+    same(tmp_path / "whole", tmp_path / "run")
 
 
 def test_killed_twice_and_at_a_random_moment(undisturbed, tmp_path):

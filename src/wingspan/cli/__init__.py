@@ -28,6 +28,7 @@ def main() -> None:
         lexicon,
         models,
         scoring,
+        training,
     )
 
     try:

@@ -1,4 +1,4 @@
-"""Commands that run a model: `demo`, `recipes`, `train`, `predict`, `evaluate`, `info`."""
+"""Commands that run a model: `demo`, `recipes`, `predict`, `evaluate`, `info`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")]
 Parts = Annotated[
     list[Path] | None, typer.Option(help="A Python file of yours with parts of the model; it is run, so trust it.")
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="Answer in the labels of this corpus; otherwise in those of the model's target.")
 ]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
 
@@ -86,68 +89,6 @@ def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe wi
     show_recipe(name, Console()) if name else list_recipes(Console())
 
 
-@app.command(
-    epilog="Example: wingspan train bundling/bl-span --train train.jsonl --dev dev.jsonl --encoder minilm "
-    "--output runs/mine --set train.epochs=3"
-)
-def train(
-    recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
-    train: Annotated[list[Path], typer.Option(help="Training corpus, in any format; may be given several times.")],
-    output: Annotated[Path, typer.Option(help="Folder for the model, the journal and the states for --resume.")],
-    dev: Annotated[Path | None, typer.Option(help="Decides which epoch is best.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
-    ] = None,
-    encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
-    set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
-    settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,
-    seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
-    start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
-    rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a label of --from under another name.")] = None,
-    parts: Parts = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
-    ] = None,
-    track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
-    json: Json = None,
-    device: Device = None,
-    threads: Threads = None,
-) -> None:
-    """Trains a recognizer on your corpus and keeps the best epoch's model."""
-    from rich.console import Console
-
-    from wingspan.experiments.settings_file import with_settings
-    from wingspan.runs.figures import write_figures
-    from wingspan.runs.reading import gather
-    from wingspan.runs.train import Job, prepare, train_seeds
-
-    use_threads(threads)
-    chosen = whole_numbers(seeds) if seeds is not None else [seed]
-    encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
-    if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in chosen_settings)):
-        raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
-    if rename and start is None:
-        raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
-    job = Job(
-        prepare(recipe, encoder, chosen_settings),
-        gather(train, dev, test, format),
-        output,
-        resume=resume,
-        start=start,
-        rename=pairs(rename, "--rename"),
-        parts=trusted(parts),
-        device=device,
-        track=track,
-        lexicon=lexicon,
-    )
-    figures = train_seeds(job, chosen, Console(stderr=json is not None and str(json) == "-"))
-    if json is not None and figures is not None:
-        write_figures(figures, json)
-
-
 @app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
 def predict(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
@@ -163,6 +104,7 @@ def predict(
         OverlapChoice | None, typer.Option(help="Which entities may overlap; otherwise as trained.")
     ] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
+    dataset: Dataset = None,
     batch_size: BatchSize = 32,
     parts: Parts = None,
     device: Device = None,
@@ -183,6 +125,7 @@ def predict(
         to=to,
         overlap=overlap.value if overlap else None,
         threshold=threshold,
+        dataset=dataset,
         batch_size=batch_size,
         parts=trusted(parts),
         device=device,
@@ -198,6 +141,10 @@ def evaluate(
     corpus: Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")],
     format: Annotated[
         str | None, typer.Option(help="Format of the corpus; otherwise found by name or content.")
+    ] = None,
+    dataset: Dataset = None,
+    label_map: Annotated[
+        Path | None, typer.Option(help="Score in the target's labels; this table says what those of --dataset mean.")
     ] = None,
     json: Json = None,
     batch_size: BatchSize = 32,
@@ -218,6 +165,8 @@ def evaluate(
         model,
         corpus,
         format=format,
+        dataset=dataset,
+        label_map=label_map,
         batch_size=batch_size,
         parts=trusted(parts),
         device=device,

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from wingspan.corpora import read
-from wingspan.corpora.several import CorporaPlan, Heads, OneOfSeveral, Role, undeclared
+from wingspan.corpora.label_map import read_label_map
+from wingspan.corpora.several import CorporaPlan, Heads, OneOfSeveral, Role, Silence, in_target_labels, undeclared
 from wingspan.labels import LabelSet
 from wingspan.text import Document
 from wingspan.toml_tables import TomlTable, flag, load_toml, number, path_from, several, tables, word
@@ -34,7 +35,8 @@ def read_corpora(path: str | Path) -> CorporaPlan:
     table = load_toml(path)
     entries = [_corpus(item, path) for item in table.need("corpora", tables, "a list of tables, [[corpora]]")]
     heads = _chosen(table, "heads", Heads, "own")
-    label_map = table.take("label_map", path_from(path.parent), "a file with corpus, label and target", None)
+    silence = _chosen(table, "silence", Silence, "unknown")
+    map_file = table.take("label_map", path_from(path.parent), "a file with corpus, label and target", None)
     drawing = {
         "train.sampling": _chosen(table, "sampling", Sampling, None),
         "train.temperature": table.take("temperature", _positive, "a number above 0", None),
@@ -43,7 +45,15 @@ def read_corpora(path: str | Path) -> CorporaPlan:
     table.close()
     corpora = _with_target(entries, path)
     settings = {name: str(value) for name, value in drawing.items() if value is not None}
-    return CorporaPlan(corpora, heads, label_map, settings)
+    plan = CorporaPlan(corpora, heads, None, silence, settings)
+    if map_file is None:
+        return plan
+    label_map = read_label_map(map_file).about([corpus.name for corpus in corpora])
+    label_map.check({corpus.name: corpus.labels for corpus in corpora}, plan.target.name)
+    if heads == "shared":
+        order = plan.target.labels
+        corpora = tuple(c if c.role == "target" else in_target_labels(c, label_map, order) for c in corpora)
+    return replace(plan, corpora=corpora, label_map=label_map)
 
 
 def _chosen(table: TomlTable, name: str, kinds: Any, default: Any) -> Any:

@@ -144,8 +144,8 @@ class Classification(Objective):
         assert states.candidates is not None
         dataset = states.inputs.dataset
         scores = self.classes.read(states.scores.float(), dataset)
-        states = states._replace(scores=scores)
         keep = states.candidates.mask
+        states = states._replace(scores=scores)
         if self.link == "softmax" and thresholds is None:
             label = scores.argmax(-1)  # (B, M)
             rows, cells = torch.nonzero(keep & (label != self.classes.nothing_of(dataset)), as_tuple=True)

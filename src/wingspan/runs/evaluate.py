@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from wingspan.corpora import read
+from wingspan.corpora.label_map import read_label_map
 from wingspan.evaluation.continuity import by_continuity
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.recognizer import Recognizer
+from wingspan.runs.by_corpus import mapped_gold, only
 from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.text import Document
 from wingspan.training.fitting import coverage_of
@@ -25,28 +27,40 @@ def evaluate(
     *,
     format: str | None = None,
     mode: Mode = "strict",
+    dataset: str | None = None,
+    label_map: str | Path | None = None,
     batch_size: int = 32,
     parts: Sequence[str] = (),
     device: str | None = None,
     console: Console | None = None,
 ) -> Scores:
-    """Predicts the corpus and scores it. Gold is complete: what can never be found counts as missed, and is said."""
+    """Predicts the corpus and scores it. Gold is complete: what can never be found counts as missed, and is said.
+
+    A model of several corpora answers in the labels of `dataset`, or of its target. With a `label_map` the corpus is
+    scored in the target's labels, and `dataset` names it in the map.
+    """
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
     gold = list(read(corpus, format))
     if not gold:
         raise ValueError(f"{corpus}: no document to evaluate on")
+    asked = None
+    if label_map is not None:
+        gold, asked = mapped_gold(gold, dataset, read_label_map(label_map))
+        dataset = None
+    answers = recognizer.labels.asked_for(dataset)
     coverage = coverage_of(recognizer.recipe, recognizer.learner.model.encoder, gold)
     figures = {"proposals": proposal_recall(recognizer, gold)} if proposes(recognizer) else {}
     if console is not None:
-        for line in [*coverage.lines(), *map(said, figures.values()), *unknown_labels(recognizer, gold)]:
+        for line in [*coverage.lines(), *map(said, figures.values()), *unknown_labels(answers, gold)]:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
-    found = recognizer.predict(gold, batch_size=batch_size)
+    found = recognizer.predict(gold, batch_size=batch_size, dataset=dataset)
+    if asked is not None:
+        found = [only(document, asked) for document in found]
     scores = recognition(gold, found, mode)
     return replace(scores, coverage={**coverage.to_dict(), **figures}, continuity=by_continuity(gold, found))
 
 
-def unknown_labels(recognizer: Recognizer, gold: Iterable[Document]) -> list[str]:
-    """One line for each label of the gold that the model never learned."""
-    known = {label for labels in recognizer.labels.types.values() for label in labels}
+def unknown_labels(known: Collection[str], gold: Iterable[Document]) -> list[str]:
+    """One line for each label of the gold that the model cannot answer with."""
     counts = Counter(entity.label for document in gold for entity in document.entities if entity.label not in known)
     return [f"The model has no label {label!r}: all {counts[label]:,} count as missed" for label in sorted(counts)]

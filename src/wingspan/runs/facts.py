@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from itertools import chain
 from typing import Any
 
@@ -21,7 +22,7 @@ def announce(fitted: Fitted, console: Console) -> None:
     console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False, soft_wrap=True)
     objectives: list[Any] = list(fitted.learner.objectives.values())
     encoder = fitted.learner.model.encoder
-    parts = [fitted.coverage.lines(), encoder.lines(), *(part.lines() for part in objectives)]
+    parts = [fitted.coverage.lines(), corpora_lines(fitted), encoder.lines(), *(part.lines() for part in objectives)]
     for line in chain.from_iterable(parts):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(
@@ -33,6 +34,22 @@ def announce(fitted: Fitted, console: Console) -> None:
     every, learned = counted(fitted.learner)
     share = f"{100 * learned / every:.2f}%" if learned < every else "all"
     console.print(f"{every:,} parameters, {learned:,} of them trained ({share}).", highlight=False, soft_wrap=True)
+
+
+def corpora_lines(fitted: Fitted) -> list[str]:
+    """Where there are several corpora: how large each of them is, and about which types it is silent."""
+    labels = fitted.labels
+    if len(labels.types) == 1:
+        return []
+    counts = Counter(sentence.dataset for sentence in fitted.sentences)
+    blocks = "one block for all" if labels.shared else "a block for each"
+    lines = [f"{len(labels.types)} corpora, {labels.num_classes} classes, {blocks}:"]
+    for name, types, silent in zip(labels.types, labels.types.values(), labels.silent(), strict=True):
+        unmarked = [label for label, left in zip(labels.names(), silent, strict=True) if left]
+        said = f"; silence about {', '.join(map(str, unmarked))} teaches nothing" if unmarked else ""
+        role = " (target)" if name == labels.target else ""
+        lines.append(f"  {name}{role}: {counts[name]:,} training sentences, {len(types)} types{said}")
+    return lines
 
 
 def versions() -> dict[str, str]:

@@ -34,6 +34,7 @@ def predict(
     to: str | None = None,
     overlap: Overlap | None = None,
     threshold: float | None = None,
+    dataset: str | None = None,
     batch_size: int = 32,
     parts: Sequence[str] = (),
     device: str | None = None,
@@ -42,7 +43,7 @@ def predict(
     """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents."""
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
     found = recognizer.predict_stream(
-        documents(inputs, format), batch_size=batch_size, threshold=threshold, overlap=overlap
+        documents(inputs, format), batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
     )
     counted = Counted(found)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})

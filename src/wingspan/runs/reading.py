@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from wingspan.corpora import read
+from wingspan.corpora.corpora_file import read_corpora
+from wingspan.corpora.several import CorporaPlan
+from wingspan.labels import LabelSet
 from wingspan.text import Document
 
 Corpus = str | Path | Sequence[Document]
@@ -20,6 +23,37 @@ class Corpora:
     train: Sequence[Document]
     dev: Sequence[Document] = ()
     test: Sequence[Document] = ()
+    plan: CorporaPlan | None = None
+    """Where there are several corpora: what each of them is. Dev and test are those of their target."""
+
+    @property
+    def declared(self) -> LabelSet | None:
+        """The labels, where they are not read off the documents."""
+        return self.plan.labels if self.plan is not None else None
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """How much more often than others corpora are drawn from."""
+        return {corpus.name: corpus.weight for corpus in self.plan.corpora} if self.plan is not None else {}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the plan sets of a recipe."""
+        return dict(self.plan.settings) if self.plan is not None else {}
+
+
+def corpora_of(
+    train: Any, dev: Corpus | None, test: Corpus | None, format: str | None, several: str | Path | CorporaPlan | None
+) -> Corpora:
+    """Files or documents, or the corpora of a `corpora.toml` or of a plan."""
+    if (train is None) == (several is None):
+        raise ValueError("give training documents with --train, or several corpora with --corpora; one of the two")
+    if several is None:
+        return gather(train, dev, test, format)
+    if dev is not None or test is not None or format is not None:
+        raise ValueError("--corpora names dev files, test files and formats itself; leave out --dev, --test, --format")
+    plan = several if isinstance(several, CorporaPlan) else read_corpora(several)
+    return Corpora(plan.training, plan.target.dev, plan.target.test, plan)
 
 
 def gather(train: Any, dev: Corpus | None, test: Corpus | None, format: str | None) -> Corpora:

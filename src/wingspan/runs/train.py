@@ -1,35 +1,39 @@
-"""`wingspan train`: read, check, fit, train, save, score; one seed or several."""
+"""`wingspan train`: read, check, fit, train, save, score."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
 from rich.console import Console
 
+<<<<<<< HEAD
 from wingspan.adapters import counted
 from wingspan.checkpoint import write_json
+=======
+from wingspan.corpora.several import CorporaPlan
+>>>>>>> e6c493a (One model on several corpora: foreign classes out of reach, silence that teaches nothing, figures for each corpus; train --corpora, predict and evaluate --dataset)
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, recognition
-from wingspan.evaluation.seeds import over_seeds
 from wingspan.naming import Synonyms
 from wingspan.recipe import Recipe
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.record import override, settings_of, to_record
+from wingspan.runs.by_corpus import scores_by_corpus
 from wingspan.runs.calibrate import calibrate_on
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.facts import announce, versions
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
-from wingspan.runs.reading import Corpora, Corpus, gather
+from wingspan.runs.reading import Corpora, Corpus, corpora_of
 from wingspan.runs.synonyms import fingerprint, lexicon_of
-from wingspan.runs.tables import print_scores, print_seeds
+from wingspan.runs.tables import print_scores
 from wingspan.training.adopting import renamed
 from wingspan.training.best import Best
 from wingspan.training.fitting import fit
@@ -66,7 +70,7 @@ class Job:
 def train(
     recipe: str | Recipe,
     *,
-    train: Corpus | Sequence[str | Path],
+    train: Corpus | Sequence[str | Path] | None = None,
     dev: Corpus | None = None,
     test: Corpus | None = None,
     output: str | Path | None = None,
@@ -75,41 +79,20 @@ def train(
     seed: int = 1,
     format: str | None = None,
     console: Console | None = None,
+    corpora: str | Path | CorporaPlan | None = None,
     **others: Any,
 ) -> Recognizer:
     """Trains a recognizer and returns the best one (by dev F1, or the last without dev documents).
 
     `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
     format, or documents; `settings` are overrides as of `--set`. With `output` the model, the journal and the states
-    are kept there. `resume`, `start`, `rename`, `parts`, `device` and `track` are as in the shell.
+    are kept there. Several corpora come as a `corpora.toml` or a plan in `corpora`, in the place of the files.
+    `resume`, `start`, `rename`, `parts`, `device` and `track` are as in the shell.
     """
-    corpora = gather(train, dev, test, format)
+    given = corpora_of(train, dev, test, format, corpora)
     folder = Path(output) if output is not None else None
-    job = Job(prepare(recipe, encoder, settings or {}), corpora, folder, seed, **others)
+    job = Job(prepare(recipe, encoder, {**given.settings, **(settings or {})}), given, folder, seed, **others)
     return run(job, console or Console(quiet=True))[0]
-
-
-def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
-    """One seed straight into the folder, several into `seed-N/` with a summary beside them. Returns the figures."""
-    scores: list[Scores] = []
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")
-    for seed in seeds:
-        folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
-        _, last = run(replace(job, seed=seed, folder=folder), console)
-        if last is not None:
-            scores.append(last)
-    if not scores:
-        console.print("No dev or test documents were given, so there are no scores; the last epoch's model is kept.")
-        return None
-    if len(scores) == 1:
-        return scores[0].to_dict()
-    console.print(f"{'Test' if job.corpora.test else 'Dev'} scores over {len(scores)} seeds:")
-    print_seeds(scores, console)
-    summary = {**over_seeds(scores), "seeds": list(seeds)}
-    if job.folder is not None:
-        write_json(job.folder / "summary.json", summary)
-    return summary
 
 
 def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, Any]) -> Recipe:
@@ -130,7 +113,15 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     if job.start is not None:
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     lexicon = lexicon_of(job.lexicon, job.corpora.train)
-    fitted = fit(job.recipe, job.corpora.train, job.corpora.dev, seed=job.seed, start=start, lexicon=lexicon)
+    fitted = fit(
+        job.recipe,
+        job.corpora.train,
+        job.corpora.dev,
+        seed=job.seed,
+        start=start,
+        lexicon=lexicon,
+        declared=job.corpora.declared,
+    )
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
     facts: dict[str, Any] = {
@@ -142,7 +133,7 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
         "versions": versions(),
     }
     states = job.folder / "state" if job.folder is not None else None
-    data = Data(fitted.sentences, job.corpora.dev)
+    data = Data(fitted.sentences, job.corpora.dev, job.corpora.weights)
     learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
     if states is not None:
         claim(states, {**order_of(learning, facts), "lexicon": fingerprint(fitted.studied)}, job.resume)
@@ -166,6 +157,7 @@ def order_of(learning: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
         "seed": learning.seed,
         "training corpus": facts["train_fingerprint"],
         "dev corpus": describe(learning.data.dev).fingerprint,
+        **({"corpora": learning.labels.to_dict(), "weights": weights} if (weights := learning.data.weights) else {}),
         **dict(settings_of(to_record(learning.recipe))),
     }
 
@@ -213,6 +205,8 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
         if proposes(model):
             model.facts["proposals"] = proposal_recall(model, gold, batch_size=64)
             console.print(said(model.facts["proposals"]), highlight=False, soft_wrap=True)
+    if job.corpora.plan is not None:
+        model.facts["corpora"] = scores_by_corpus(model, job.corpora.plan, console)
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores

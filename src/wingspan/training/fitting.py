@@ -54,14 +54,17 @@ def fit(
     """Resolves what the recipe leaves to the data, and builds the parts.
 
     `start` is a model to go on from; `lexicon` has the synonyms for objectives that learn from them. Labels are those
-    of the documents, each dataset with a block of its own, unless they are `declared`.
+    of the documents unless they are `declared`, which those of several corpora have to be.
     """
     labels = LabelSet.of(documents)
     if not any(labels.types.values()):
         raise ValueError(f"no entity in {len(documents)} training documents; there is nothing to learn")
-    if start is not None and declared is None:
-        labels = both(start.labels, labels)
-    labels = declared or labels
+    if len(labels.types) > 1 and declared is None:
+        raise ValueError(
+            f"the documents are of several datasets ({', '.join(labels.types)}); say in a corpora.toml what they are "
+            "to each other, and give it with --corpora"
+        )
+    labels = declared or (labels if start is None else both(start.labels, labels))
     check_objectives(recipe, labels)
     torch.manual_seed(seed)
     if start is not None:
