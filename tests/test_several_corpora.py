@@ -33,7 +33,7 @@ def trained(tmp_path_factory):
 
 def test_each_corpus_answers_in_its_own_labels(trained):
     model = wingspan.load(trained / "model", device="cpu")
-    assert model.labels == two_corpora().labels
+    assert model.labels.meanings() == two_corpora().labels.meanings()
     assert model.recipe.train.sampling == "uniform"
     documents = dev_documents(20)
     found = {name: model.predict(documents, dataset=name, threshold=0.2) for name in TYPES}

@@ -11,12 +11,8 @@ from typing import Any
 from accelerate import Accelerator
 from rich.console import Console
 
-<<<<<<< HEAD
 from wingspan.adapters import counted
-from wingspan.checkpoint import write_json
-=======
 from wingspan.corpora.several import CorporaPlan
->>>>>>> e6c493a (One model on several corpora: foreign classes out of reach, silence that teaches nothing, figures for each corpus; train --corpora, predict and evaluate --dataset)
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, recognition
