@@ -14,7 +14,6 @@ import argparse
 import gc
 import json
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -283,6 +282,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--budgets", type=float, nargs="+", default=[1.0, 2.0])
     parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, help="JSON lines are added to this file; without it they are printed")
     chosen = parser.parse_args()
     tiny, wide = chosen.tiny, chosen.scaling
@@ -299,7 +299,6 @@ def main() -> None:
     chosen = options()
     torch.set_num_threads(chosen.threads)
     device = "cpu" if chosen.cpu else torch.cuda.get_device_name()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     about = {
         "mode": "predict" if chosen.predict else "train",
         "encoder": "tiny" if chosen.tiny else "small" if chosen.small else "base",
@@ -307,7 +306,7 @@ def main() -> None:
         "precision": "float32" if chosen.cpu else "bf16",
         "compiled": chosen.compile,
         "torch": torch.__version__,
-        "commit": commit,
+        "commit": chosen.commit,
     }
     for row in scaling(chosen) if chosen.scaling else rows(chosen):
         line = json.dumps({**row, **about})
