@@ -14,8 +14,8 @@ from wingspan import grid
 from wingspan.blocks import attention_bias
 from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
+from wingspan.grid import inside
 from wingspan.heads.feedforward import FeedForwardHead
-from wingspan.pooling import inside
 from wingspan.spans import deep
 from wingspan.spans.contextual import ContextualSpans, initialize
 from wingspan.spans.deep import DeepSpans, cells

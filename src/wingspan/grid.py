@@ -92,17 +92,21 @@ def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     return (total / (end - start).clamp(min=1).unsqueeze(-1)).to(words.dtype)
 
 
-def range_maxima(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
+def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None = None) -> Tensor:
     """Maxima over listed spans of any width.  (B, L, D), (B, M), (B, M) -> (B, M, D)
 
-    In training first where they are, then one gather: its way back is one scatter, not one step for each level.
+    In training first where they are, then one gather: its way back is one scatter, not one step for each level. Few
+    spans on a GPU take copies of all words instead, in few launches; `held`, if known, says which words spans hold.
     """
+    if words.is_cuda and start.numel() * words.shape[1] * words.shape[2] <= FEW:
+        return held_maxima(words, inside(start, end, words.shape[1]) if held is None else held)
     if not (torch.is_grad_enabled() and words.requires_grad):
         return over_ranges(words, start, end)
     return words.gather(1, LAST - (over_ranges(sortable(words.detach()), start, end) & LAST))
 
 
 LAST = 2**24 - 1  # places in a sentence have 24 bits
+FEW = 2**27  # numbers that fit into any GPU's memory several times
 
 
 def sortable(words: Tensor) -> Tensor:
@@ -135,3 +139,11 @@ def pick(rows: Tensor, index: Tensor) -> Tensor:
 def held_maxima(words: Tensor, held: Tensor) -> Tensor:
     """The maximum of the words that each span holds, by copies of all words: for few.  (B, N, L) -> (B, N, D)"""
     return words.unsqueeze(1).masked_fill(~held.unsqueeze(-1), -torch.inf).max(2).values
+
+
+def inside(start: Tensor, end: Tensor, length: int) -> Tensor:
+    """Which words each span holds; at least one, so that no softmax is over nothing.  (B, M) -> (B, M, L)"""
+    at = torch.arange(length, device=start.device)
+    first = start.clamp(0, max(length - 1, 0))
+    past = torch.maximum(end, first + 1)
+    return (at >= first.unsqueeze(-1)) & (at < past.unsqueeze(-1))

@@ -51,14 +51,6 @@ def vector(size: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(size).uniform_(-bound, bound))
 
 
-def inside(start: Tensor, end: Tensor, length: int) -> Tensor:
-    """Which words each span holds; at least one, so that no softmax is over nothing.  (B, M) -> (B, M, L)"""
-    at = torch.arange(length, device=start.device)
-    first = start.clamp(0, max(length - 1, 0))
-    past = torch.maximum(end, first + 1)
-    return (at >= first.unsqueeze(-1)) & (at < past.unsqueeze(-1))
-
-
 def attend_listed(words: Tensor, scores: Tensor, held: Tensor) -> Tensor:
     """Weighed means over listed spans; `held` says which words each span holds.  (B, M, L) -> (B, M, D)"""
     weights = at_least_float32(scores).unsqueeze(1).masked_fill(~held, -torch.inf).softmax(-1)

@@ -46,14 +46,13 @@ def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
 
     See: Su et al. 2022, ZLPR, arXiv 2208.02955.
     """
-    others = scores.masked_fill(hits, -torch.inf).flatten(1)
-    golds = (-scores).masked_fill(~hits, -torch.inf).flatten(1)
-    costs = F.pad(others, (1, 0)).logsumexp(1) + F.pad(golds, (1, 0)).logsumexp(1)  # the 0 before is the 1
-    return costs.sum() / share_of(len(costs), costs)
+    left_out = torch.stack([hits, ~hits]).flatten(2)  # (2, B, L * L): first the others, then gold
+    against = torch.where(hits, -scores, scores).flatten(1).masked_fill(left_out, -torch.inf)
+    return F.pad(against, (1, 0)).logsumexp(-1).sum(0).mean()  # the 0 before is the 1
 
 
 def gold_pairs(gold: Gold, length: int) -> Tensor:
     """Which pairs of first and last unit are gold.  (B, L, L)"""
-    at = gold.start * length + (gold.end - 1).clamp(min=0)
-    hits = torch.zeros(len(at), length * length, device=at.device)
-    return hits.scatter_add(1, at, gold.mask.float()).view(-1, length, length) > 0
+    at = torch.where(gold.mask, gold.start * length + gold.end - 1, length * length)  # what is none, behind the last
+    hits: Tensor = gold.mask.new_zeros(len(at), length * length + 1).scatter_(1, at, True)
+    return hits[:, :-1].view(-1, length, length)

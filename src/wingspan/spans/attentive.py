@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.pooling import Scoring, WordScores, attend_listed, attend_windows, inside
+from wingspan.grid import inside
+from wingspan.pooling import Scoring, WordScores, attend_listed, attend_windows
 from wingspan.spans import SpanRepresentation
 
 

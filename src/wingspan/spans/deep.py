@@ -25,7 +25,7 @@ from wingspan import grid
 from wingspan.blocks import attention_bias, bert_shaped, layers_of, run_layer
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.pooling import WordScores, attend_listed, inside
+from wingspan.pooling import WordScores, attend_listed
 from wingspan.spans import SpanRepresentation
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
@@ -125,7 +125,7 @@ class DeepSpans(SpanRepresentation):
 
     @staticmethod
     def _apart(words: Words, start: Tensor, end: Tensor) -> Layout:
-        held = inside(start, end, words.top.shape[1])
+        held = grid.inside(start, end, words.top.shape[1])
         return Layout(same, start, end, held, attention_bias(held, working_type(words.top)))
 
     def _packed(self, words: Words, width: int) -> Tensor:
@@ -153,7 +153,7 @@ class DeepSpans(SpanRepresentation):
 
         start = torch.arange(step, device=words.top.device).repeat_interleave(width - self.narrowest + 1)
         end = start + torch.arange(self.narrowest, width + 1, device=start.device).repeat(step)
-        held, rows = inside(start[None], end[None], step + width - 1), (batch * blocks, -1)
+        held, rows = grid.inside(start[None], end[None], step + width - 1), (batch * blocks, -1)
         bias = attention_bias(held, working_type(words.top))
         layout = Layout(fold, start.expand(rows), end.expand(rows), held, bias)
         spans = self._build(words, layout).view(batch, blocks * step, -1, size)[:, :length]
@@ -212,20 +212,15 @@ def cells(length: int, narrowest: int, widest: int, device: torch.device, dtype:
     singles = torch.arange(length) * widest if narrowest == 2 else torch.arange(0)
     with torch.inference_mode(False):  # what is kept may take part in training later
         found = [one.to(device) for one in (start, start + wide, torch.cat([singles, start * widest + wide - 1]))]
-        held = inside(found[0][None], found[1][None], length)
+        held = grid.inside(found[0][None], found[1][None], length)
         return Cells(found[0], found[1], held, attention_bias(held, dtype), found[2])
-
-
-FEW = 2**27  # numbers that fit into any GPU's memory several times
 
 
 def maxima(states: Tensor, layout: Layout) -> Tensor:
     """The maximum of each span's words; on a GPU in few launches, which is what counts there.  -> (R, N, D)"""
     if states.is_cuda and layout.cells is not None:
         return grid_maxima(states, *layout.cells)
-    if states.is_cuda and layout.held.numel() * states.shape[-1] <= FEW:
-        return grid.held_maxima(states, layout.held)
-    return grid.range_maxima(states, layout.start, layout.end)
+    return grid.range_maxima(states, layout.start, layout.end, layout.held)
 
 
 def grid_maxima(states: Tensor, width: int, places: Tensor) -> Tensor:
