@@ -33,9 +33,10 @@ def main() -> None:
         for panel, values in zip(panels, (times, memory), strict=True):
             panel.plot(lengths, values, marker="o", markersize=3, label=scope, **style)
     titles = ("span part of a training step, ms per sentence", "peak memory of a step of four sentences, GiB")
-    for panel, title in zip(panels, titles, strict=True):
+    for panel, title, ticks in zip(panels, titles, ([5, 10, 20, 40], [1, 2, 5, 10, 20, 40]), strict=True):
         panel.set(xscale="log", yscale="log", xlabel="words in the sentence", title=title)
         panel.set_xticks([16, 32, 64, 128, 256, 512], ["16", "32", "64", "128", "256", "512"], minor=False)
+        panel.set_yticks(ticks, list(map(str, ticks)))
         panel.minorticks_off()
         panel.grid(alpha=0.25)
     panels[0].legend(frameon=False)
