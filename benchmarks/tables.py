@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
+import corpora_tables
 import deep_tables
 import label_tables
 from table_rows import rows, spread
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning", "label_map")
+PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning", "label_map", "several_corpora")
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
@@ -196,6 +197,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
     "bundling-second": lambda: bundling("bundling-second"),
+    "partial-annotation": corpora_tables.partial_annotation,
     "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,

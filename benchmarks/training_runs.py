@@ -35,26 +35,27 @@ def arguments(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def find_corpus(folder: Path, part: str) -> Path:
-    """The token version of a part, plain or gzipped."""
-    for name in (f"{part}.jsonl", f"{part}.jsonl.gz"):
+def find_corpus(folder: Path, part: str, text: bool = False) -> Path:
+    """The token version of a part, or the one with whole texts, plain or gzipped."""
+    stem = f"{part}.text" if text else part
+    for name in (f"{stem}.jsonl", f"{stem}.jsonl.gz"):
         if (folder / name).exists():
             return folder / name
-    raise SystemExit(f"{folder}: no {part}.jsonl")
+    raise SystemExit(f"{folder}: no {stem}.jsonl")
 
 
-def gold(folder: Path, part: str, label: str | None = None, limit: int = 0) -> list[Any]:
+def gold(folder: Path, part: str, label: str | None = None, limit: int = 0, text: bool = False) -> list[Any]:
     """The documents of a part, with the entities of one label or of all."""
     from wingspan.runs.reading import documents_of
 
-    found = documents_of(find_corpus(folder, part), None)[: limit or None]
+    found = documents_of(find_corpus(folder, part, text), None)[: limit or None]
     if label is None:
         return found
     return [replace(d, entities=tuple(e for e in d.entities if e.label == label)) for d in found]
 
 
-def train(job: Job) -> tuple[Row, Any, dict[str, Any]]:
-    """One training: its row, the model, and the documents by part."""
+def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> tuple[Row, Any, dict[str, Any]]:
+    """One training: its row, the model, and the documents by part. `arrange` makes corpora of these documents."""
     import torch
     from rich.console import Console
 
@@ -66,10 +67,13 @@ def train(job: Job) -> tuple[Row, Any, dict[str, Any]]:
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
     folder = Path(job["data"]) / job.get("folder", job["corpus"])
-    parts = {part: gold(folder, part, job.get("label"), job["limit"]) for part in ("train", "dev", "test")}
+    version = (job.get("label"), job["limit"], job.get("text", False))
+    parts = {part: gold(folder, part, *version) for part in ("train", "dev", "test")}
     recipe = prepare(job["recipe"], job["encoder"], job["settings"])
     began = time.perf_counter()
-    corpora = Corpora(parts["train"], parts["dev"], () if job["dev_only"] else parts["test"])
+    corpora = arrange(parts) if arrange is not None else Corpora(*parts.values())
+    if job["dev_only"]:
+        corpora = replace(corpora, test=())
     training = Training(recipe, corpora, seed=job["seed"], lexicon=job.get("lexicon"))
     model, _ = run(training, Console(quiet=True))
     row = {name: job[name] for name in (*KEY, "commit")}

@@ -17,9 +17,20 @@ CACHED_WORDS = 200_000
 
 
 class PieceTokenize(Tokenize):
-    """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after."""
+    """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after.
 
-    def __init__(self, tokenizer: Any, max_length: int, unit: Literal["word", "piece"], vocabulary: int) -> None:
+    The name of one of the `corpora` is a token behind the pieces, between two of the tokenizer's end tokens; a corpus
+    that is none of them has the first one's.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_length: int,
+        unit: Literal["word", "piece"],
+        vocabulary: int,
+        corpora: Sequence[str] = (),
+    ) -> None:
         self.backend = tokenizer.backend_tokenizer
         self.backend.no_truncation()  # both are stored in some tokenizer.json files and would cut text silently
         self.backend.no_padding()
@@ -34,7 +45,10 @@ class PieceTokenize(Tokenize):
         self.padding = tokenizer.pad_token_id or 0
         self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
         self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
-        self.max_length = max_length - len(special)
+        named = [[*self.behind, vocabulary + at, *self.behind] for at in range(len(corpora))]
+        self.endings = dict(zip(corpora, named, strict=True))
+        self.ending = named[0] if named else self.behind
+        self.max_length = max_length - len(self.front) - len(self.ending)
         self.lower_case = self.pieces("Abc") == self.pieces("abc")
 
     def pieces(self, word: str) -> tuple[int, ...]:
@@ -64,7 +78,8 @@ class PieceTokenize(Tokenize):
     def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
         """Pieces with the tokenizer's own special tokens around them."""
         cuts = [self.cut(sentence.words) for sentence in sentences]
-        ids = [[*self.front, *chain.from_iterable(row), *self.behind] for row in cuts]
+        ends = [self.endings.get(sentence.dataset, self.ending) for sentence in sentences]
+        ids = [[*self.front, *chain.from_iterable(row), *end] for row, end in zip(cuts, ends, strict=True)]
         longest = max(len(row) for row in ids)
         tokens = np.full((len(ids), longest), self.padding, dtype=np.int64)
         owner = np.full((len(ids), longest), -1, dtype=np.int64)  # the word of each token

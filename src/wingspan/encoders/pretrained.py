@@ -27,6 +27,7 @@ from wingspan.base_models import (
 )
 from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
+from wingspan.corpus_tokens import CorpusTokens
 from wingspan.encoders import Encoder, Words
 from wingspan.pieces import PieceTokenize
 from wingspan.precision import at_least_float32
@@ -44,6 +45,8 @@ class PretrainedEncoder(Encoder):
     `dtype` is what the Transformer computes in; the vectors it gives are float32 outside of autocast.
     `dropout` replaces the model's own; `word_dropout` hides whole words in training, so that context must do.
     With `adapters` the Transformer is frozen and they learn; with `quantize` it is frozen in so many bits.
+    `corpus_token` puts the name of the sentence's corpus behind it, as a token that learns; `corpora` are their names,
+    the target's first, which a training fills in.
     """
 
     tokenize: PieceTokenize
@@ -63,6 +66,8 @@ class PretrainedEncoder(Encoder):
         revision: str | None = None,
         adapters: Lora | None = None,
         quantize: Bits | None = None,
+        corpus_token: Literal["end"] | None = None,
+        corpora: tuple[str, ...] = (),
     ) -> None:
         model, tokenizer = open_named(name, revision, getattr(torch, dtype), quantize)
         self._set_up(
@@ -77,6 +82,7 @@ class PretrainedEncoder(Encoder):
             max_length=max_length,
             gradient_checkpointing=gradient_checkpointing,
             adapters=adapters,
+            corpora=corpora if corpus_token else (),
             base=None if quantize is None else base_record(name, revision, model),
         )
 
@@ -94,6 +100,7 @@ class PretrainedEncoder(Encoder):
         max_length: int,
         gradient_checkpointing: bool,
         adapters: Lora | None,
+        corpora: tuple[str, ...],
         base: dict[str, Any] | None,
     ) -> None:
         super().__init__()
@@ -116,11 +123,13 @@ class PretrainedEncoder(Encoder):
         self.pooling = pooling
         self.word_dropout = word_dropout
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
-        table: Any = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-        if getattr(table, "padding_idx", None) is not None:
-            positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
-        vocabulary = model.get_input_embeddings().num_embeddings
-        self.tokenize = PieceTokenize(tokenizer, min(max_length, positions), unit, vocabulary)
+        places: Any = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+        if getattr(places, "padding_idx", None) is not None:
+            positions -= places.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
+        table, pieces = model.get_input_embeddings(), min(max_length, positions)
+        self.tokenize = PieceTokenize(tokenizer, pieces, unit, table.num_embeddings, corpora)
+        names = [self.tokenize.pieces(corpus) for corpus in corpora]
+        self.corpus_tokens = CorpusTokens(table, table.num_embeddings, names) if names else None
         self.size = model.config.hidden_size
         use_shapes = self.tokenize.lower_case if shapes is None else shapes
         self.shapes = nn.Embedding(len(SHAPES) + 1, self.size) if use_shapes else None
@@ -162,11 +171,14 @@ class PretrainedEncoder(Encoder):
             hidden = torch.rand(inputs.unit_mask.shape, device=tokens.device) < self.word_dropout  # (B, L)
             hidden = nn.functional.pad(hidden, (0, 1))  # special tokens are never hidden
             tokens = torch.where(hidden.gather(1, inputs.unit_of_token), self.tokenize.hidden, tokens)
-        if self.shapes is None:
+        if self.shapes is None and self.corpus_tokens is None:
             return {"input_ids": tokens}
-        shape = inputs.shapes.gather(1, inputs.unit_of_token)  # (B, T)
-        embedded: Tensor = self.model.get_input_embeddings()(tokens)
-        return {"inputs_embeds": embedded + self.shapes(shape).to(embedded.dtype)}
+        table = self.model.get_input_embeddings()
+        embedded: Tensor = table(tokens) if self.corpus_tokens is None else self.corpus_tokens(table, tokens)
+        if self.shapes is not None:
+            shape = inputs.shapes.gather(1, inputs.unit_of_token)  # (B, T)
+            embedded = embedded + self.shapes(shape).to(embedded.dtype)
+        return {"inputs_embeds": embedded}
 
     def _units(self, states: Tensor, inputs: Inputs) -> Tensor:
         """Pieces to units.  (B, T, D) -> (B, L, D)"""
@@ -224,6 +236,7 @@ class PretrainedEncoder(Encoder):
         chosen.apply_defaults()
         own = dict(chosen.arguments)
         name, _, quantize = own.pop("name"), own.pop("revision"), own.pop("quantize")
+        own["corpora"] = own["corpora"] if own.pop("corpus_token") else ()
         base = None
         try:
             with quiet():

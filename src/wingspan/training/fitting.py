@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -69,6 +70,7 @@ def fit(
     torch.manual_seed(seed)
     if start is not None:
         recipe = replace(recipe, encoder=start.recipe.encoder)
+    recipe = with_names(recipe, labels, new=start is None)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
     recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
     sentences = tuple(segment_all(documents, recipe.segments, encoder.tokenize.measure))
@@ -79,6 +81,21 @@ def fit(
     if start is not None:
         adopt(learner, labels, start)
     return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents), studied)
+
+
+def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
+    """Tells an encoder that has a token for each corpus which ones there are; one of an older model has its own."""
+    part: Any = recipe.encoder
+    settings: dict[str, Any] = dict(getattr(part, "keywords", {}))
+    if settings.get("corpus_token") is None:
+        return recipe
+    names = (labels.target, *(name for name in labels.datasets if name != labels.target))
+    if new:
+        return replace(recipe, encoder=partial(part.func, **{**settings, "corpora": names}))
+    unknown = [name for name in names if name not in settings["corpora"]]
+    if unknown:
+        raise ValueError(f"--from: this model has no token for the corpus {unknown[0]!r}; train a new one")
+    return recipe
 
 
 def check_objectives(recipe: Recipe, labels: LabelSet) -> None:
