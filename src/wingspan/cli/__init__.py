@@ -29,6 +29,7 @@ def main() -> None:
         models,
         scoring,
         training,
+        vectors,
     )
 
     try:
