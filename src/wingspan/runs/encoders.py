@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.encoders.static import StaticEncoder
+from wingspan.encoders.static_pieces import StaticPieces
 from wingspan.recipe import Recipe
 
 STATIC = "static:"
+VECTOR_FILES = (".txt", ".vec", ".bin", ".npz", ".gz")
 
 
 def with_encoder(recipe: Recipe, name: str) -> Recipe:
@@ -28,11 +32,25 @@ def with_encoder(recipe: Recipe, name: str) -> Recipe:
 
 
 def with_vectors(recipe: Recipe, part: Any, name: str) -> Recipe:
-    """The recipe on static vectors: a file of words, or `random`. A recipe that is on them keeps its other settings."""
-    vectors = None if name == "random" else name
-    if part.func is StaticEncoder:
-        return replace(recipe, encoder=partial(StaticEncoder, **{**part.keywords, "vectors": vectors}))
-    return from_nothing(recipe, partial(StaticEncoder, vectors=vectors, hidden=128, dropout=0.3))
+    """The recipe on static vectors: a file of words, `random`, or a pretrained model, whose input embeddings they are.
+
+    A recipe that is on static vectors keeps what it can be set to.
+    """
+    kind, chosen = static_part(name)
+    if part.func not in (StaticEncoder, StaticPieces):
+        return from_nothing(recipe, partial(kind, **chosen, hidden=128, dropout=0.3))
+    known = inspect.signature(kind).parameters
+    kept = {key: value for key, value in part.keywords.items() if key in known}
+    return replace(recipe, encoder=partial(kind, **{**kept, **chosen}))
+
+
+def static_part(name: str) -> tuple[Any, dict[str, Any]]:
+    """Files are of words; folders, short names and ids of the hub are of pretrained models."""
+    if name == "random":
+        return StaticEncoder, {"vectors": None}
+    if Path(name).is_file() or Path(name).suffix in VECTOR_FILES:
+        return StaticEncoder, {"vectors": name}
+    return StaticPieces, {"name": name}
 
 
 def from_nothing(recipe: Recipe, encoder: Any) -> Recipe:
