@@ -16,10 +16,11 @@ from statistics import fmean
 import corpora_tables
 import deep_tables
 import label_tables
+import vector_tables
 from table_rows import rows, spread
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning", "label_map", "several_corpora")
+PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning", "label_map", "several_corpora", "vectors")
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
@@ -204,6 +205,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "label-map": label_tables.label_map,
     "label-map-disagreements": label_tables.disagreements,
     "label-map-threshold": label_tables.threshold,
+    "vectors-training": vector_tables.training,
+    "vectors-nearest": vector_tables.neighbors,
+    "vectors-opening": vector_tables.opening,
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
     "deep-roles": deep_tables.roles,

@@ -28,6 +28,7 @@ from wingspan.cli import (  # noqa: F401  each adds its commands to the app
     models,
     scoring,
     training,
+    vectors,
 )
 from wingspan.corpora import FORMATS, format_named, read, write
 from wingspan.corpora.builtin import corpus
