@@ -67,12 +67,20 @@ def test_unknown_words(file):
     torch.testing.assert_close(mean, torch.tensor(list(FILE.values()), dtype=torch.float32).mean(0))
     with open(file, "a") as out:
         out.write("<unk> 0.25 0.5\n")
-    assert encode(studied(vectors=file), "nowhere").top.tolist() == [[[0.25, 0.5]]]
+    for keep in (0, None):  # whether it is among the words that are kept or not
+        assert encode(studied(vectors=file, keep=keep), "nowhere").top.tolist() == [[[0.25, 0.5]]]
     random = encode(studied(vectors=file, unknown="random", buckets=50), "nowhere elsewhere nowhere").top[0]
     assert torch.equal(random[0], random[2])
     assert not torch.equal(random[0], random[1])
     again = encode(studied(vectors=file, unknown="random", buckets=50), "elsewhere").top[0]
     assert torch.equal(again[0], random[1])
+
+
+@pytest.mark.parametrize("unknown", ["mean", "random", "hashed"])
+def test_a_file_that_knows_no_word_at_all(tmp_path, unknown):
+    (tmp_path / "v.txt").write_text("elsewhere 1 2\n")
+    encoder = studied(vectors=str(tmp_path / "v.txt"), keep=0, unknown=unknown, buckets=5)
+    assert not encode(encoder, "the red").top.any()
 
 
 def test_hashed_words_are_the_mean_of_the_words_that_share_their_parts(file):

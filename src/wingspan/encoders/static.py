@@ -145,13 +145,14 @@ class StaticEncoder(Encoder):
         # of the words that the file does not know, those of the training text can still be trained
         own = [forms[word] or (word.lower() if case == "lower" else word) for word in counts]
         learned = list(dict.fromkeys(own)) if self.trained else []
-        dev = (source.form_of(word, case) for sentence in others for word in sentence.words)
+        dev = (source.form_of(word, case) for word in {word: None for one in others for word in one.words})
         first = source.first(len(source) if self.keep is None else self.keep)
         wanted = dict.fromkeys(form for form in chain(forms.values(), dev, first) if form is not None)
         table = torch.from_numpy(source.of(list(wanted)))
-        stand_ins = self._stand_ins(list(wanted), table)
+        stand_ins = self._stand_ins(source, list(wanted), table)
         given = {word: row for row, word in enumerate(wanted)}
-        fixed = [word for word in wanted if word not in set(learned)]
+        trained = set(learned)
+        fixed = [word for word in wanted if word not in trained]
         start = [table[given[w]] if w in given else stand_ins[[*self.tokenize.stand_ins(w)]].mean(0) for w in learned]
         self.tokenize.learn(learned, fixed)
         self._hold(
@@ -167,15 +168,15 @@ class StaticEncoder(Encoder):
         ]
         self.source = None
 
-    def _stand_ins(self, words: Sequence[str], table: Tensor) -> Tensor:
-        """The vectors that unknown words are given.  (1 + buckets, size)"""
+    def _stand_ins(self, source: WordVectors, words: Sequence[str], table: Tensor) -> Tensor:
+        """The vectors that unknown words are given; zero where no word is known.  (1 + buckets, size)"""
         rows = torch.zeros(1 + self.tokenize.buckets, self.vector_size)
-        kind = self.tokenize.unknown
+        kind = self.tokenize.unknown if words else "zero"
         if kind == "mean":
-            own = next((at for at, word in enumerate(words) if word in UNKNOWN_WORDS), None)
-            rows[0] = table[own] if own is not None else table.mean(0)
+            own = [word for word in UNKNOWN_WORDS if word in source][:1]
+            rows[0] = torch.from_numpy(source.of(own))[0] if own else table.mean(0)
         if kind == "random":
-            rows[1:] = torch.randn(self.tokenize.buckets, self.vector_size) * table.std()
+            rows[1:] = torch.randn(self.tokenize.buckets, self.vector_size) * table.std(correction=0)
         if kind == "hashed":
             count = torch.zeros(len(rows), 1)
             for at, word in enumerate(words):  # each bucket: the mean of the words that have an n-gram in it
