@@ -29,7 +29,9 @@ def train(
     format: Annotated[
         str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(help="hashed, minilm, e5-small, a folder, or a hub id.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")
+    ] = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,
