@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -66,7 +66,7 @@ def vectors(
     if threads is not None:
         torch.set_num_threads(threads)
     console = Console(stderr=json == Path("-"))
-    figures = {}
+    figures: dict[str, Any] = {}
     if output is not None:
         settings = GloveSettings(size, epochs, learning_rate, x_max, alpha, seed)
         words = RunningWords(texts, lower_case, splitter, format)

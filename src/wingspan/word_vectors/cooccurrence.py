@@ -44,7 +44,8 @@ class Layout(NamedTuple):
     def keys(self, rows: NDArray[Any], columns: NDArray[Any]) -> Keys:
         """The numbers of pairs."""
         block = (rows // self.width).astype(np.int64) * self.blocks + columns // self.width
-        return block * self.width**2 + (rows % self.width) * self.width + columns % self.width
+        keys: Keys = block * self.width**2 + (rows % self.width) * self.width + columns % self.width
+        return keys
 
     def block(self, number: int) -> tuple[int, int]:
         """The keys of a block, from and to."""

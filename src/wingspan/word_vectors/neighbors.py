@@ -33,5 +33,6 @@ def nearest(source: WordVectors, words: Sequence[str], count: int = 10) -> dict[
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Vectors of length 1; those of length 0 stay it."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(length, 1e-12)
+    lengths = np.sqrt(np.square(vectors).sum(1, keepdims=True))
+    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.float32(1e-12))
+    return scaled
