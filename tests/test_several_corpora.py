@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,8 @@ from several import TYPES, save_two, two_corpora
 from trainings import TINY, dev_documents, tiny, train_documents
 from wingspan.corpora.corpora_file import read_corpora
 from wingspan.corpora.label_map import LabelMap
+from wingspan.objectives.classification import Classification
+from wingspan.recipe import Term
 from wingspan.runs.by_corpus import mapped_gold, only
 from wingspan.text import Document, Entity
 from wingspan.training.fitting import fit
@@ -89,9 +92,6 @@ def test_train_takes_files_or_corpora(shell, trained, tmp_path):
     assert "one of the two" in shell.refuses("train", "baseline", *where)
     assert "one of the two" in shell.refuses("train", "baseline", *where, *corpora, "--train", shell.train)
     assert "leave out --dev" in shell.refuses("train", "baseline", *where, *corpora, "--dev", shell.dev)
-    assert "tags cannot learn from several corpora (drugs, genes)" in shell.refuses(
-        "train", "bundling/seq", "--encoder", "hashed", *where, *corpora
-    )
     out, _ = shell("train", "baseline", *where, *corpora, "--seeds", "1,2", "--json", tmp_path / "figures.json")
     assert "2 corpora, 6 classes, a block for each:" in out
     assert "drugs (target): " in out
@@ -104,6 +104,27 @@ def test_train_takes_files_or_corpora(shell, trained, tmp_path):
     assert "--resume: train.sampling is 'proportion' now and was 'uniform'" in shell.refuses(
         "train", "baseline", "--output", tmp_path / "run" / "seed-1", *where[2:], *corpora, *changed
     )
+
+
+def test_tags_learn_from_several_corpora_too(trained):
+    model = wingspan.train(tiny("bundling/bl-seq", epochs=6, batch_size=4, learning_rate=0.02), corpora=two_corpora())
+    for name, labels in TYPES.items():
+        found = model.predict(dev_documents(10), dataset=name)
+        assert {entity.label for document in found for entity in document.entities} <= set(labels)
+    assert model.facts["corpora"]["drugs"]["dev"]["micro"]["f1"] > 0
+
+
+class OneOnly(Classification):
+    """An objective that cannot tell corpora apart."""
+
+    one_corpus = True
+
+
+def test_an_objective_that_cannot_tell_corpora_apart_says_so():
+    recipe = replace(tiny("baseline"), terms={"spans": Term(partial(OneOnly))})
+    plan = two_corpora(2)
+    with pytest.raises(ValueError, match=r"spans cannot learn from several corpora \(drugs, genes\)"):
+        fit(recipe, plan.training, declared=plan.labels)
 
 
 def test_shared_labels_with_a_map_are_the_targets(tmp_path):

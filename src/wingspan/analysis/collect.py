@@ -150,17 +150,20 @@ def represent(recognizer: Recognizer, picked: Sequence[Picked], latent: Latent |
     extra = vectors[..., :0]
     if latent is not None:
         extra = latent(vectors.flatten(0, 1)).unflatten(0, vectors.shape[:2])
-    parts = [part.float().cpu().numpy() for part in (chances(recognizer, scored.scores), vectors, feature, extra)]
+    chance = chances(recognizer, scored.scores, inputs.dataset)
+    parts = [part.float().cpu().numpy() for part in (chance, vectors, feature, extra)]
     for row, (_, _, _, chosen) in enumerate(picked):
         yield Values(*(part[row, : len(chosen.spans)] for part in parts))
 
 
-def chances(recognizer: Recognizer, scores: Tensor) -> Tensor:
-    """Chances of all classes, as they are before any calibration.
+def chances(recognizer: Recognizer, scores: Tensor, dataset: Tensor) -> Tensor:
+    """Chances of all classes in the eyes of each sentence's corpus, as they are before any calibration.
 
     Where labels are asked one by one, "nothing" has what the likeliest of them leaves.
     """
-    links = {term.link for term in recognizer.learner.objectives.values() if isinstance(term, Classification)}
+    terms = [term for term in recognizer.learner.objectives.values() if isinstance(term, Classification)]
+    scores = terms[0].classes.read(scores.float(), dataset) if terms else scores
+    links = {term.link for term in terms}
     if links == {"sigmoid"}:
         chance = scores.float().sigmoid()
         nothing = torch.tensor([name is None for name in recognizer.labels.names()], device=scores.device)

@@ -1,6 +1,7 @@
 """BIO tags for words, by softmax or a linear-chain CRF; reads entities back from the tags.
 
 Flat gold has one tag layer with 2m+1 tags; gold with nesting has one layer of three tags (O, B, I) for each type.
+Tags of other corpora cannot be, and a word that its corpus leaves unmarked may have a tag of a type it does not mark.
 See: paper 002 eq. 5 to 11. What a tagger cannot hold (same-type nesting, discontinuity) is counted by coverage.
 """
 
@@ -16,11 +17,14 @@ from torch import Tensor, nn
 
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.crf import LinearChain
+from wingspan.labels import LabelSet
 from wingspan.model import States
 from wingspan.normalizers import share_of
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
 from wingspan.precision import at_least_float32
 from wingspan.text import Sentence
+
+NEVER = -1e4  # the score of a tag that cannot be; finite, so that a chain can be summed over it
 
 
 class TaggedWords(NamedTuple):
@@ -35,8 +39,11 @@ class Tagging(Objective):
 
     predicts = True
     calibrates = True
-    one_corpus = True
     reads_spans = False
+    _foreign: Tensor
+    _silent: Tensor
+    _charged: Tensor
+    _answers: Tensor
 
     def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:
         super().__init__()
@@ -53,26 +60,56 @@ class Tagging(Objective):
         self.score = nn.Linear(sizes.word, self.layers * self.tags)
         nn.init.normal_(self.score.weight, std=spread)
         nn.init.zeros_(self.score.bias)
+        self._know_corpora(sizes.labels)
         self.chain = LinearChain(self.layers, self.tags) if crf else None
+
+    def _know_corpora(self, labels: LabelSet) -> None:
+        """Which tags are of other corpora, and which a corpus' training documents leave unmarked."""
+        answers, silent = torch.from_numpy(labels.allowed()), torch.from_numpy(labels.silent())
+        tables = torch.zeros(2, len(answers), self.layers, self.tags, dtype=torch.bool)
+        charged = torch.full((len(answers), self.layers), self.one_layer)
+        for c in self.classes:
+            place = (slice(None), self.layer_of[c], slice(self.begin_of[c], self.begin_of[c] + 2))
+            tables[0][place] = ~answers[:, c, None] & (not labels.shared)
+            tables[1][place] = silent[:, c, None]
+            charged[:, self.layer_of[c]] |= (answers | labels.shared)[:, c] & ~silent[:, c]
+        self.some_foreign, self.some_silent = (bool(table.any()) for table in tables)
+        known = {"_foreign": tables[0], "_silent": tables[1], "_charged": charged, "_answers": answers}
+        for name, table in known.items():  # (datasets, G, K) twice, (datasets, G), (datasets, C)
+            self.register_buffer(name, table, persistent=False)
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> None:
         """Nothing: tags follow from the gold spans."""
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over the words of the core; what lies beyond it belongs to another window."""
-        words = words_between(states.inputs, states.inputs.core)
+        words, dataset = words_between(states.inputs, states.inputs.core), states.inputs.dataset
         scores = self._scores(states, words)  # (B, G, L, K)
         tags = self._tags(words, gold)  # (B, G, L)
-        count = share_of(words.mask.sum(), scores) * self.layers
+        count = share_of((words.mask.sum(-1) * self._charged[dataset].sum(-1)).sum(), scores)
+        if self.some_silent:
+            return self._open_cost(scores, tags, words.mask, dataset) / count
         if self.chain is not None:
             return -self.chain.log_likelihood(scores, tags, words.mask).sum() / count
         cost = F.cross_entropy(at_least_float32(scores).permute(0, 3, 1, 2), tags, reduction="none")
         return (cost * words.mask[:, None]).sum() / count
 
+    def _open_cost(self, scores: Tensor, tags: Tensor, mask: Tensor, dataset: Tensor) -> Tensor:
+        """Minus the log chance that every word has its tag or, where it has none, O or a tag that is left unmarked."""
+        scores = at_least_float32(scores)
+        right = F.one_hot(tags, self.tags).bool() | ((tags == 0).unsqueeze(-1) & self._silent[dataset].unsqueeze(2))
+        inside = scores.masked_fill(~right, NEVER)
+        if self.chain is not None:
+            return (self.chain.log_partition(scores, mask) - self.chain.log_partition(inside, mask)).sum()
+        return ((scores.logsumexp(-1) - inside.logsumexp(-1)) * mask[:, None]).sum()
+
     def _scores(self, states: States, words: TaggedWords) -> Tensor:
         top = states.words.top.gather(1, words.unit.unsqueeze(-1).expand(-1, -1, states.words.top.shape[-1]))
         scores: Tensor = self.score(self.dropout(top))  # (B, L, G * K)
-        return scores.view(*words.unit.shape, self.layers, self.tags).transpose(1, 2)
+        scores = scores.view(*words.unit.shape, self.layers, self.tags).transpose(1, 2)
+        if not self.some_foreign:
+            return scores
+        return scores.masked_fill(self._foreign[states.inputs.dataset].unsqueeze(2), NEVER)
 
     def _tags(self, words: TaggedWords, gold: Gold) -> Tensor:
         """Gold spans as tags. Where two of one layer overlap, the one that comes first in the text wins."""
@@ -130,6 +167,7 @@ class Tagging(Objective):
         shown = found.score if found.calibrated is None else found.calibrated
         bars = [threshold_of(self.names[label], thresholds) for label in found.label.tolist()]
         enough = np.array([bar is None or score >= bar for bar, score in zip(bars, shown, strict=True)], dtype=bool)
+        enough &= self._answers.cpu().numpy()[inputs.dataset.cpu().numpy()[found.sentence], found.label]
         return Found(*(None if part is None else part[enough] for part in found))
 
     def _entities(self, arrays: Iterable[Any]) -> Found:
