@@ -7,13 +7,15 @@ entities may share a fragment ("muscle pain and fatigue") and one may have three
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from wingspan.batch import CALIBRATED, Array, Found, Inputs
 from wingspan.cliques import maximal_cliques
+from wingspan.corpora.fragments import Fragments
 from wingspan.labels import LabelSet
 from wingspan.text import Entity, Span
 
@@ -21,6 +23,39 @@ MOST_FRAGMENTS = 200
 """Fragments of one label in one sentence that are joined, the likeliest ones."""
 BUCKETS = 24
 """How finely distances are told apart: half octaves, up to 4,096 units."""
+
+
+@dataclass(frozen=True)
+class Joining:
+    """What becomes of discontinuous entities.
+
+    `fragments` is what training makes of them: `join` needs the term `links`. `bar` is the least chance of a fragment
+    or link that is believed. A `gap` of 1 or more joins entities by rule, see `join_nearest`. What is `auto` is chosen
+    on the dev documents after training, and stored.
+    """
+
+    fragments: Fragments = "drop"
+    bar: float | Literal["auto"] = "auto"
+    gap: int | Literal["auto"] = 0
+
+    def __post_init__(self) -> None:
+        """Says at once what cannot work."""
+        if self.fragments not in get_args(Fragments):
+            raise ValueError(f"joining.fragments is {self.fragments!r}; use {', '.join(get_args(Fragments))}")
+        if self.bar != "auto" and not 0 < self.bar < 1:
+            raise ValueError(f"joining.bar is {self.bar}; it is a chance between 0 and 1, or auto")
+        if self.gap != "auto" and self.gap < 0:
+            raise ValueError(f"joining.gap is {self.gap}; give 0 words (no joining by rule) or more, or auto")
+
+    @property
+    def least_chance(self) -> float:
+        """The bar; one half while it is not chosen."""
+        return 0.5 if self.bar == "auto" else self.bar
+
+    @property
+    def most_between(self) -> int:
+        """The gap; none while it is not chosen."""
+        return 0 if self.gap == "auto" else self.gap
 
 
 class Linkable(NamedTuple):
@@ -86,13 +121,15 @@ def entities_joined(
 ) -> tuple[list[list[Entity]], int]:
     """Discontinuous entities in words, sentence by sentence, and how many times a limit cut some off.
 
-    `bars` is the least chance of a link, by class. An entity belongs to the window whose core has its first word.
+    `bars` is the least chance of a fragment or link, by class. An entity belongs to the window whose core has its first
+    word.
     """
     names = labels.names()
     sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
     capped = 0
     found = linkable.found
-    for row, label, members in by_label(found):
+    likely = np.flatnonzero(found.score >= np.asarray(bars)[found.label])
+    for row, label, members in by_label(found, likely):
         joined = join(found.score[members].tolist(), link_chances(linkable, members), bars[label])
         capped += joined.capped
         name = names[label]
@@ -110,9 +147,9 @@ def entities_joined(
     return sentences, capped
 
 
-def by_label(found: Found) -> Iterator[tuple[int, int, Any]]:
-    """Sentence, class and the places of the fragments of each that has two or more."""
-    order = np.lexsort((found.end, found.start, found.label, found.sentence))
+def by_label(found: Found, likely: Array) -> Iterator[tuple[int, int, Any]]:
+    """Sentence, class and the places of the likely fragments of each that has two or more."""
+    order = likely[np.lexsort([part[likely] for part in (found.end, found.start, found.label, found.sentence)])]
     keys = np.stack([found.sentence, found.label], -1)[order]
     borders = np.flatnonzero((keys[1:] != keys[:-1]).any(-1)) + 1
     for members in np.split(order, borders):

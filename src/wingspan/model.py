@@ -30,6 +30,7 @@ class States(NamedTuple):
     samples: Tensor | None = None  # (K, B, M, C) scores of a stochastic head's draws, in training
     gold: Tensor | None = None  # (B, E, S) vectors of the gold spans, whatever the candidates are
     moment: Moment | None = None  # where the training is; None outside of it
+    wanted: Gold | None = None  # the spans that the candidates hold in any case, in training
 
 
 class Scorer(nn.Module):
@@ -66,8 +67,14 @@ class SpanModel(nn.Module):
         vectors: bool = False,
         spans: bool = True,
         gold_vectors: bool = False,
+        features: bool = False,
+        wanted: Gold | None = None,
     ) -> States:
-        """Scores of all candidates. Vectors exist only where they are asked for; without `spans` no candidate does."""
+        """Scores of all candidates. Vectors exist only where they are asked for; without `spans` no candidate does.
+
+        `features` are sure to exist where they are asked for. In training, `wanted` are the spans that the candidates
+        are to hold, where they are more than the gold ones.
+        """
         inputs, words = self.encode(inputs)
         states = States(inputs, words)
         if self.scorer is None:
@@ -77,17 +84,18 @@ class SpanModel(nn.Module):
             states = states._replace(gold=self.scorer.spans(words, listed(gold)))
         if not spans:
             return states
-        candidates: Candidates = self.scorer.candidates(inputs, words, gold)
+        wanted = gold if wanted is None else wanted
+        candidates: Candidates = self.scorer.candidates(inputs, words, wanted)
+        states = states._replace(candidates=candidates, wanted=wanted)
         head = self.scorer.head
-        if vectors or (self.training and head.wants_vectors):
-            represented = self.scorer.spans(words, candidates)
-            scored = head(represented)
-            features = scored.features if scored.features is not None else represented
-            return states._replace(
-                candidates=candidates, spans=represented, **scored._replace(features=features)._asdict()
-            )
-        scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
-        return states._replace(candidates=candidates, **scored._asdict())
+        if not (vectors or (self.training and head.wants_vectors)):
+            scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
+            if scored.features is not None or not features:
+                return states._replace(**scored._asdict())
+        represented = self.scorer.spans(words, candidates)
+        scored = head(represented)
+        said = scored.features if scored.features is not None else represented
+        return states._replace(spans=represented, **scored._replace(features=said)._asdict())
 
 
 def listed(gold: Gold) -> Candidates:

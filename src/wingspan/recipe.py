@@ -19,6 +19,7 @@ from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
 from wingspan.heads import Head
 from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.joining import Joining
 from wingspan.labels import LabelSet
 from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes, Thresholds
@@ -62,7 +63,8 @@ class Recipe:
     head: Part | None = None
     candidates: Part = partial(Grid)
     read_with: str = "spans"
-    """The term that reads entities: spans or tags."""
+    """The term that reads entities: spans or tags; with links, spans and what fragments are joined to."""
+    joining: Joining = Joining()
     overlap: Overlap | Literal["auto"] = "auto"
     thresholds: Thresholds = None
     max_width: int | Literal["auto"] = "auto"
@@ -76,10 +78,17 @@ class Recipe:
             raise ValueError(
                 f"recipe {self.name!r} reads with {self.read_with!r} but has terms {', '.join(self.terms)}"
             )
+        if (self.read_with == "links") != (self.joining.fragments == "join") or self.reader not in self.terms:
+            raise ValueError(f"recipe {self.name!r}: links need spans and joining.fragments=join; see with_links")
         if isinstance(self.max_width, int) and self.max_width < 1:
             raise ValueError(f"max_width is {self.max_width}; give at least 1, or auto")
         if (self.spans is None) != (self.head is None):
             raise ValueError(f"recipe {self.name!r} needs both spans and head, or neither")
+
+    @property
+    def reader(self) -> str:
+        """The term that reads entities in one piece."""
+        return "spans" if self.read_with == "links" else self.read_with
 
     @property
     def ceiling(self) -> int | None:
@@ -123,12 +132,18 @@ class Learner(nn.Module):
     ) -> dict[str, Any]:
         """The losses by name; the weighted sum under "loss"."""
         chosen: list[Any] = [self.objectives[name] for name in terms]
+        wanted = gold
+        for name in terms:
+            objective: Any = self.objectives[name]
+            wanted = objective.wanted(wanted, targets[name])
         states = self.model(
             inputs,
             gold,
             vectors=any(objective.needs_vectors for objective in chosen),
             spans=any(objective.reads_spans for objective in chosen),
             gold_vectors=any(objective.needs_gold_vectors for objective in chosen),
+            features=any(objective.needs_features for objective in chosen),
+            wanted=wanted,
         )._replace(moment=moment)
         losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
         losses["loss"] = sum(self.weights[name] * losses[name] for name in terms)
@@ -172,7 +187,7 @@ def assemble(
     if not predicting and trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
         raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
     if not objectives[recipe.read_with].predicts:
-        raise ValueError(f"recipe {recipe.name!r}: nothing can be read with {recipe.read_with!r}; use spans or tags")
+        raise ValueError(f"recipe {recipe.name!r}: {recipe.read_with!r} cannot read entities; use spans, tags or links")
     weights = {name: term.weight for name, term in terms.items()}
     encoder.adapt(merged=predicting)  # last: a deep tower has copied its blocks by now
     return Learner(SpanModel(encoder, scorer), objectives, weights)

@@ -10,8 +10,8 @@ from typing import Any, Self, get_args
 
 import torch
 
-from wingspan import checkpoint
-from wingspan.batch import CALIBRATED, Collate, entities_found, narrowed
+from wingspan import checkpoint, readers
+from wingspan.batch import CALIBRATED, Collate
 from wingspan.card import model_card
 from wingspan.corpora.context import segment_all, segment_rows
 from wingspan.corpora.given_texts import Text, as_document
@@ -20,7 +20,6 @@ from wingspan.corpora.segment import place
 from wingspan.decoding import Overlap, resolve
 from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
-from wingspan.model import tensors
 from wingspan.objectives import Thresholds
 from wingspan.recipe import Learner, Recipe
 from wingspan.sampling import batches
@@ -211,14 +210,19 @@ class Recognizer:
                 pending.entities.extend(place(sentence, entities))
                 pending.waiting -= 1
 
-    @torch.inference_mode()
     def read(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
         """Entities in words, before any overlap is resolved; scores are those that decide it, not yet calibrated."""
+        return readers.joined(self.reading(sentences, threshold), self.recipe, self.labels, threshold)
+
+    @torch.inference_mode()
+    def reading(
+        self, sentences: Sequence[Sentence], threshold: Thresholds = None, bar: float | None = None
+    ) -> readers.Reading:
+        """What is read before fragments are joined; `bar` is the least chance of fragments, where not the recipe's."""
         inputs = self.collate.inputs(sentences)
-        reader: Any = self.learner.objectives[self.recipe.read_with]
-        states = self.learner.model(tensors(inputs, self.device), spans=reader.reads_spans)
-        given = {} if self.calibration is None else {"temperature": self.calibration.temperature}
-        return entities_found(reader.read(states, threshold, **given), narrowed(inputs), self.labels)
+        temperature = 1.0 if self.calibration is None else self.calibration.temperature
+        model = (self.recipe, self.labels, self.learner)
+        return readers.read(*model, inputs, self.device, threshold, temperature, bar)
 
 
 def finished(waiting: deque[Pending], overlap: Overlap) -> Iterator[Document]:

@@ -21,11 +21,12 @@ from wingspan.candidates import CandidatePolicy
 from wingspan.corpora.segment import Segmenting
 from wingspan.encoders import Encoder
 from wingspan.heads import Head
+from wingspan.joining import Joining
 from wingspan.objectives import Objective
 from wingspan.recipe import Phase, Recipe, Term, TrainSettings
 from wingspan.spans import SpanRepresentation
 
-PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting, Lora)}
+PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting, Joining, Lora)}
 RESERVED = {"part", "record"}
 SLOTS: dict[str, dict[str, type]] = {
     "Recipe": {"encoder": Encoder, "spans": SpanRepresentation, "head": Head, "candidates": CandidatePolicy},

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from wingspan.corpora.align import Outcome
+from wingspan.corpora.fragments import mistaken
 from wingspan.corpora.segment import Measure, Segmenting, segment
 from wingspan.text import Document, Entity, Sentence, Span
 
@@ -22,6 +23,7 @@ REASONS: dict[str, str] = {
     "misaligned": "not on word borders",
     "cut": "cut by a sentence or window",
     "discontinuous": "discontinuous",
+    "unjoined": "made of links that others share",
     "too_wide": "wider than {max_width}",
     "same_span": "with the span of another label",
     "overlapping": "overlapping another",
@@ -125,12 +127,15 @@ class Census:
             left = [entity for entity in sentence.entities if id(entity) not in self._moved]
             if tags or not discontinuous:
                 left = _without(left, [e for e in left if e.discontinuous], "discontinuous", lost)
+            else:
+                left = _without(left, mistaken(left).lost, "unjoined", lost)
             if not tags and max_width is not None:
                 wide = [e for e in left if any(width_of(span, sentence, units) > max_width for span in e.spans)]
                 left = _without(left, wide, "too_wide", lost)
             if not tags and one_label_per_span:
                 first = {e.spans: e for e in reversed(left)}
-                left = _without(left, [e for e in left if first[e.spans] is not e], "same_span", lost)
+                second = [e for e in left if first[e.spans] is not e and not e.discontinuous]
+                left = _without(left, second, "same_span", lost)
             if overlap == "flat":
                 _without(left, _clashing(left, nested=False), "overlapping", lost)
             elif tags:

@@ -47,6 +47,8 @@ class Objective(nn.Module, ABC):
     """Whether the loss is about span vectors, not only scores."""
     calibrates: ClassVar[bool] = False
     """Whether its scores can be calibrated: it has `decisions`, and `read` takes a temperature."""
+    needs_features: ClassVar[bool] = False
+    """Whether features are looked at, in training and reading; some heads leave them out where nobody asks."""
     needs_gold_vectors: ClassVar[bool] = False
     """Whether the loss is about the vectors of gold spans (`States.gold`)."""
     one_corpus: ClassVar[bool] = False
@@ -69,6 +71,10 @@ class Objective(nn.Module, ABC):
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Any:
         """The CPU face: what the loss needs besides the gold spans, as arrays. None by default."""
         return None
+
+    def wanted(self, gold: Gold, targets: Any) -> Gold:
+        """The spans that must be among the candidates in training; the gold ones by default."""
+        return gold
 
     @abstractmethod
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:

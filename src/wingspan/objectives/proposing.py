@@ -31,7 +31,8 @@ class Proposing(Objective):
         assert states.candidates is not None
         scores = states.candidates.proposals
         assert scores is not None, "assemble lets no other candidates than Proposed through"
-        hits = gold_pairs(gold, scores.shape[1]) & (scores > -torch.inf)
+        wanted = gold if states.wanted is None else states.wanted
+        hits = gold_pairs(wanted, scores.shape[1]) & (scores > -torch.inf)
         words = share_of(states.inputs.starts.sum(), scores)
         return self.pairs * pair_loss(scores, hits, words) + self.ranking * ranking_loss(scores, hits)
 

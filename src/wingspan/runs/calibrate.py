@@ -143,7 +143,7 @@ def fit(recognizer: Recognizer, documents: Sequence[Document], *, batch_size: in
 @torch.inference_mode()
 def decisions(recognizer: Recognizer, documents: Sequence[Document], batch_size: int) -> tuple[Any, Any]:
     """The contested decisions of all documents, read as prediction reads them.  (N, C), (N,)"""
-    reader: Any = recognizer.learner.objectives[recognizer.recipe.read_with]
+    reader: Any = recognizer.learner.objectives[recognizer.recipe.reader]
     if not reader.calibrates:
         raise ValueError(f"{type(reader).__name__} has no class scores to calibrate; read with spans or tags")
     sentences = list(recognizer.segment(documents))

@@ -15,6 +15,7 @@ from wingspan.adapters import counted
 from wingspan.corpora.several import CorporaPlan
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
+from wingspan.evaluation.continuity import by_continuity
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.naming import Synonyms
 from wingspan.recipe import Recipe
@@ -25,6 +26,7 @@ from wingspan.runs.by_corpus import scores_by_corpus
 from wingspan.runs.calibrate import calibrate_on
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.facts import announce, versions
+from wingspan.runs.joining import fit_joining
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.runs.reading import Corpora, Corpus, corpora_of
@@ -187,13 +189,14 @@ def follow(
 
 def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
     """Calibrates the best model on dev, scores it on test, or on dev where there is none, and saves it with both."""
+    fit_joining(model, job.corpora.dev, console, batch_size=64)
     if job.corpora.dev:
         calibrate_on(model, job.corpora.dev, console, batch_size=64)
     part, gold = ("test", job.corpora.test) if job.corpora.test else ("dev", job.corpora.dev)
     scores = None
     if gold:
         found = model.predict(gold, batch_size=64)
-        scores = recognition(gold, found)
+        scores = replace(recognition(gold, found), continuity=by_continuity(gold, found))
         model.facts[part] = scores.to_dict()
         model.facts["calibration_error"] = {part: calibration_of(gold, found).overall.error}
         console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from wingspan.labels import LabelSet
+from wingspan.objectives.links import Links
 from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Learner
 from wingspan.recognizer import Recognizer
@@ -58,8 +59,23 @@ def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
         earlier = start.learner.objectives[name] if rest else None
         if isinstance(objective, Tagging) and isinstance(earlier, Tagging):
             adopt_tags(objective, earlier, start.labels)
+        elif isinstance(objective, Links) and isinstance(earlier, Links):
+            adopt_links(objective, earlier, before, after)
         elif {key: part.shape for key, part in rest.items()} == {k: p.shape for k, p in objective.state_dict().items()}:
             objective.load_state_dict(rest)
+
+
+def adopt_links(links: Links, old: Links, before: list[Key], after: list[Key]) -> None:
+    """Vectors and distances as they are, where they have the size; fragments class by class."""
+    mine, parts = links.state_dict(), old.state_dict()
+    for name, value in mine.items():
+        if not name.startswith("fragment.") and value.shape == parts[name].shape:
+            value.copy_(parts[name])
+    for name in ("fragment.weight", "fragment.bias"):
+        if mine[name].shape[1:] == parts[name].shape[1:]:
+            for row, key in enumerate(after):
+                if key in before:
+                    mine[name][row] = parts[name][before.index(key)]
 
 
 def keys(labels: LabelSet) -> list[Key]:

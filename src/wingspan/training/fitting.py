@@ -15,6 +15,7 @@ import torch
 
 from wingspan.corpora.context import segment_all
 from wingspan.corpora.coverage import Coverage, auto_overlap, auto_width, measure_coverage
+from wingspan.corpora.fragments import arranged
 from wingspan.corpora.segment import segment
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
@@ -72,8 +73,9 @@ def fit(
         recipe = replace(recipe, encoder=start.recipe.encoder)
     recipe = with_names(recipe, labels, new=start is None)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
-    recipe = resolve(recipe, encoder, [*documents, *dev], start.recipe if start is not None else None)
-    sentences = tuple(segment_all(documents, recipe.segments, encoder.tokenize.measure))
+    learned, known = (tuple(arranged(part, recipe.joining.fragments)) for part in (documents, dev))
+    recipe = resolve(recipe, encoder, [*learned, *known], start.recipe if start is not None else None)
+    sentences = tuple(segment_all(learned, recipe.segments, encoder.tokenize.measure))
     if start is None:
         encoder.study(sentences, segment_all(dev, recipe.segments, encoder.tokenize.measure))
     studied = study(recipe, sentences, lexicon)
@@ -147,7 +149,7 @@ def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document])
         measure=encoder.tokenize.measure,
         overlap=recipe.overlap,
         one_label_per_span=one_label(recipe),
-        discontinuous=False,
+        discontinuous=recipe.read_with == "links" or recipe.joining.gap != 0,
         tags=tags,
         pieces=encoder.tokenize.unit == "piece",
     )
@@ -155,6 +157,6 @@ def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document])
 
 def one_label(recipe: Recipe) -> bool:
     """Whether a span can have one label only."""
-    objective = recipe.terms[recipe.read_with].objective
+    objective = recipe.terms[recipe.reader].objective
     settings: Mapping[str, object] = getattr(objective, "keywords", {})
-    return recipe.read_with == "spans" and settings.get("link", "softmax") == "softmax"
+    return recipe.reader == "spans" and settings.get("link", "softmax") == "softmax"

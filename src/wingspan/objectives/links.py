@@ -1,0 +1,201 @@
+"""Fragments of discontinuous entities, and which of them belong together.
+
+Beside its class as an entity each candidate has a yes or no for each label: is it a fragment of one that is
+discontinuous? And it has two small vectors; left(i) · right(j) and a bias for the distance say whether j belongs to the
+entity of i before it. `joining` makes entities of both. None of the five papers has this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wingspan.batch import Array, Found, Gold, Inputs, unit_ranges
+from wingspan.candidates import Candidates, same_spans
+from wingspan.heads import start_rare
+from wingspan.model import States
+from wingspan.objectives import Objective, Sizes
+from wingspan.pairs import BUCKETS, bucket
+from wingspan.text import Sentence
+
+
+class GoldFragments(NamedTuple):
+    """The fragments of the discontinuous gold entities, in units."""
+
+    start: Array  # (B, E)
+    end: Array  # (B, E)
+    label: Array  # (B, E) class ids; one place can be a fragment of two labels, then it stands here twice
+    mask: Array  # (B, E)
+    linked: Array  # (B, E, E) the two belong to one entity
+
+
+class Vectors(NamedTuple):
+    """All that is said of candidates: what an exported model gives out."""
+
+    fragment: Tensor  # (..., C) scores of being a fragment, raw
+    left: Tensor  # (..., K)
+    right: Tensor  # (..., K)
+
+
+class Links(Objective):
+    """Yes or no for fragments, summed over candidates and labels for each word; yes or no for pairs of them.
+
+    In training the pairs are those of the gold fragments and of the candidates that look most like fragments, `most` in
+    all, weighed by the chance that both are read as fragments of one label: what joining will be asked. `pairs` weighs
+    their loss against that of the fragments.
+    """
+
+    predicts = True
+    needs_features = True
+
+    def __init__(
+        self, sizes: Sizes, *, size: int = 64, pairs: float = 1.0, most: int = 24, start_chance: float = 0.001
+    ) -> None:
+        super().__init__()
+        if most < 2:
+            raise ValueError(f"terms.links.objective.most is {most}; a pair needs at least 2")
+        self.labels = sizes.labels
+        self.pairs = pairs
+        self.most = most
+        self.size = size
+        self.fragment = nn.Linear(sizes.feature, sizes.labels.num_classes)
+        nn.init.normal_(self.fragment.weight, std=0.02)
+        start_rare(self.fragment, start_chance)
+        self.left = nn.Linear(sizes.feature, size + 1)
+        self.right = nn.Linear(sizes.feature, size + 1)
+        self.distance = nn.Embedding(BUCKETS, 1)
+        nn.init.zeros_(self.distance.weight)
+        real = torch.tensor([name is not None for name in sizes.labels.names()])
+        self.register_buffer("_real", real, persistent=False)
+
+    _real: Tensor  # (C,) the classes that are labels
+
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> GoldFragments:
+        """The fragments of each sentence, and which belong together."""
+        rows: list[dict[tuple[int, int, int], int]] = []
+        links: list[tuple[int, int, int]] = []
+        for row, sentence in enumerate(sentences):
+            first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
+            place: dict[tuple[int, int, int], int] = {}
+            for entity in sentence.entities:
+                label = self.labels.id(sentence.dataset, entity.label)
+                if label is None or not entity.discontinuous:
+                    continue
+                keys = [(int(first[start]), int(past[end - 1]), label) for start, end in entity.spans]
+                at = [place.setdefault(key, len(place)) for key in keys]
+                links += [(row, *pair) for pair in combinations(at, 2)]
+            rows.append(place)
+        most = max([len(row) for row in rows] + [1])
+        table = np.zeros((len(rows), most, 3), dtype=np.int64)
+        mask = np.zeros((len(rows), most), dtype=bool)
+        linked = np.zeros((len(rows), most, most), dtype=bool)
+        for row, place in enumerate(rows):
+            if place:
+                table[row, : len(place)] = list(place)
+                mask[row, : len(place)] = True
+        for row, one, other in links:
+            linked[row, one, other] = linked[row, other, one] = True
+        return GoldFragments(table[..., 0], table[..., 1], table[..., 2], mask, linked)
+
+    def wanted(self, gold: Gold, targets: GoldFragments) -> Gold:
+        """Fragments are to be candidates too."""
+        return Gold(*(torch.cat(pair, 1) for pair in zip(gold, targets[:4], strict=True)))
+
+    def forward(self, states: States, gold: Gold, targets: GoldFragments) -> Tensor:
+        """The loss of fragments and of pairs."""
+        assert states.features is not None
+        assert states.candidates is not None
+        mask = possible(states)
+        scores = self.fragment(states.features).float()  # (B, M, C)
+        hits = same_spans(states.candidates, Gold(*targets[:4]))  # (B, M, E)
+        of_class = F.one_hot(targets.label, scores.shape[-1]).float()
+        target = (hits.float() @ of_class).clamp(max=1.0)  # (B, M, C)
+        cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * self._real
+        words = states.inputs.starts.sum().clamp(min=1)
+        loss: Tensor = (cost.sum(-1) * mask).sum() / words
+        pairs = self._pair_loss(states, scores.detach(), target, hits, mask, targets.linked)
+        return pairs * self.pairs + loss
+
+    def _pair_loss(
+        self, states: States, scores: Tensor, target: Tensor, hits: Tensor, mask: Tensor, linked: Tensor
+    ) -> Tensor:
+        """Which of the likeliest fragments belong together; gold fragments count as certain."""
+        assert states.features is not None
+        assert states.candidates is not None
+        scores = scores.masked_fill(~self._real, -torch.inf)
+        rank = scores.amax(-1).masked_fill(~mask, -torch.inf).masked_fill(hits.any(-1), torch.inf)
+        best, at = rank.topk(min(self.most, rank.shape[1]), dim=1)  # (B, n)
+        chosen = picked(states.features, at)
+        scores_of_pairs = self.link_scores(chosen, states.candidates.start.gather(1, at), ends(states, at))
+        sure = torch.where(picked(hits, at).any(-1, keepdim=True), picked(target, at), picked(scores, at).sigmoid())
+        in_order = ends(states, at)[:, :, None] <= states.candidates.start.gather(1, at)[:, None]
+        real = (best > -torch.inf) & mask.gather(1, at)
+        weight = (sure @ sure.mT).clamp(max=1.0) * (in_order & real[:, :, None] & real[:, None])  # (B, n, n)
+        gold = picked(hits, at).float()  # (B, n, E)
+        together = (gold @ linked.float() @ gold.mT).clamp(max=1.0)
+        cost = F.binary_cross_entropy_with_logits(scores_of_pairs, together, reduction="none")
+        return (cost * weight).sum() / weight.sum().clamp(min=1.0)
+
+    def link_scores(self, features: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        """Raw scores of all pairs of listed candidates, first and second.  (B, n, F) -> (B, n, n)"""
+        _, left, right = self.vectors(features)
+        gap = (start[:, None] - end[:, :, None]).clamp(min=0)
+        scores: Tensor = (left @ right.mT).float() + self.distance(bucket(gap + 1)).squeeze(-1)
+        return scores
+
+    def vectors(self, features: Tensor) -> Vectors:
+        """What is said of each candidate; the last two places of a vector are its own bias and a one."""
+        left, right = self.left(features), self.right(features)
+        one = torch.ones_like(left[..., :1])
+        left = torch.cat([left[..., :-1] / math.sqrt(self.size), left[..., -1:], one], -1)
+        right = torch.cat([right[..., :-1], one, right[..., -1:]], -1)
+        return Vectors(self.fragment(features), left, right)
+
+    def found(self, states: States, bars: Sequence[float]) -> tuple[Found, Array, Array, Array]:
+        """The fragments whose chance reaches the bar of their class, their vectors, and the biases of distances."""
+        assert states.features is not None
+        assert states.candidates is not None
+        chance = self.fragment(states.features).float().sigmoid()
+        bar = torch.tensor(bars, dtype=chance.dtype, device=chance.device).masked_fill(~self._real, torch.inf)
+        rows, cells, label = torch.nonzero(possible(states).unsqueeze(-1) & (chance >= bar), as_tuple=True)
+        start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
+        _, left, right = self.vectors(states.features[rows, cells])
+        found = Found(*map(on_cpu, (rows, start, end, label, chance[rows, cells, label])))
+        return found, *map(on_cpu, (left.float(), right.float(), self.distance.weight.float().squeeze(-1)))
+
+
+def possible(states: States) -> Tensor:
+    """Which candidates can be fragments: also those that start behind the core, as long as they fit.  (B, M)"""
+    candidates: Candidates | None = states.candidates
+    assert candidates is not None
+    if candidates.width is None:
+        return candidates.mask
+    inputs = states.inputs
+    at = torch.arange(inputs.starts.shape[1], device=inputs.starts.device)
+    opens = inputs.starts & (at >= inputs.core[:, :1]) & (at < inputs.reach[:, 1:])
+    ends = F.pad(inputs.closes, (0, candidates.width - 1)).unfold(1, candidates.width, 1)
+    mask: Tensor = (opens[:, :, None] & ends).flatten(1)
+    return mask
+
+
+def on_cpu(part: Tensor) -> Array:
+    """A tensor as an array."""
+    return part.detach().cpu().numpy()
+
+
+def picked(rows: Tensor, at: Tensor) -> Tensor:
+    """The rows of chosen candidates.  (B, M, D), (B, n) -> (B, n, D)"""
+    return rows.gather(1, at.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
+
+
+def ends(states: States, at: Tensor) -> Tensor:
+    """Where chosen candidates end.  (B, n)"""
+    assert states.candidates is not None
+    return states.candidates.end.gather(1, at)
