@@ -21,6 +21,7 @@ from wingspan.batch import Array, Found, Gold, Inputs, unit_ranges
 from wingspan.candidates import Candidates, same_spans
 from wingspan.heads import start_rare
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
 from wingspan.pairs import BUCKETS, bucket
 from wingspan.text import Sentence
@@ -118,7 +119,7 @@ class Links(Objective):
         of_class = F.one_hot(targets.label, scores.shape[-1]).float()
         target = (hits.float() @ of_class).clamp(max=1.0)  # (B, M, C)
         cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * self._real
-        words = states.inputs.starts.sum().clamp(min=1)
+        words = share_of(states.inputs.starts.sum(), cost)
         loss: Tensor = (cost.sum(-1) * mask).sum() / words
         pairs = self._pair_loss(states, scores.detach(), target, hits, mask, targets.linked)
         return pairs * self.pairs + loss
@@ -141,7 +142,8 @@ class Links(Objective):
         gold = picked(hits, at).float()  # (B, n, E)
         together = (gold @ linked.float() @ gold.mT).clamp(max=1.0)
         cost = F.binary_cross_entropy_with_logits(scores_of_pairs, together, reduction="none")
-        return (cost * weight).sum() / weight.sum().clamp(min=1.0)
+        mean: Tensor = (cost * weight).sum() / share_of(weight.sum(), cost)
+        return mean
 
     def link_scores(self, features: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Raw scores of all pairs of listed candidates, first and second.  (B, n, F) -> (B, n, n)"""
