@@ -15,12 +15,23 @@ from statistics import fmean
 
 import corpora_tables
 import deep_tables
+import discontinuous_tables
 import label_tables
 import vector_tables
 from table_rows import rows, spread
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("results", "lexicon", "compress_generate", "deep_span", "tuning", "label_map", "several_corpora", "vectors")
+PAGES = (
+    "results",
+    "lexicon",
+    "compress_generate",
+    "deep_span",
+    "tuning",
+    "label_map",
+    "several_corpora",
+    "vectors",
+    "discontinuous",
+)
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
@@ -208,6 +219,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "vectors-training": vector_tables.training,
     "vectors-nearest": vector_tables.neighbors,
     "vectors-opening": vector_tables.opening,
+    "discontinuous": discontinuous_tables.accuracy,
+    "discontinuous-significance": discontinuous_tables.significance,
+    "discontinuous-intervals": discontinuous_tables.intervals,
+    "joining": discontinuous_tables.joining,
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
     "deep-roles": deep_tables.roles,

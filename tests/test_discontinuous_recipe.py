@@ -174,7 +174,7 @@ def test_links_are_added_to_any_span_recipe(recipe, tmp_path):
 def test_golden_losses():
     """Three steps from seed 1; a change here is a change of what is learned."""
     losses = first_losses(run_of(tiny("discontinuous")), 3)
-    assert losses == pytest.approx([2.516016, 1.902120, 1.010833], rel=1e-4)
+    assert losses == pytest.approx([1.872144, 1.381864, 0.799358], rel=1e-4)
 
 
 def sentences_of(name: str):

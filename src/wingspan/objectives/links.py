@@ -46,9 +46,10 @@ class Vectors(NamedTuple):
 
 
 class Links(Objective):
-    """Yes or no for fragments, summed over candidates and labels for each word; yes or no for pairs of them.
+    """Yes or no for fragments, and yes or no for pairs of them; both are summed, and divided by the number of words.
 
-    In training the pairs are those of the gold fragments and of the candidates that look most like fragments, `most` in
+    A mean over pairs would make each of the few of them count a thousand times as much as an entity. In training the
+    pairs are those of the gold fragments and of the candidates that look most like fragments, `most` in
     all, weighed by the chance that both are read as fragments of one label: what joining will be asked. `pairs` weighs
     their loss against that of the fragments.
     """
@@ -121,10 +122,10 @@ class Links(Objective):
         cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * self._real
         words = share_of(states.inputs.starts.sum(), cost)
         loss: Tensor = (cost.sum(-1) * mask).sum() / words
-        pairs = self._pair_loss(states, scores.detach(), target, hits, mask, targets.linked)
-        return pairs * self.pairs + loss
+        pairs = self._pair_costs(states, scores.detach(), target, hits, mask, targets.linked)
+        return self.pairs * pairs / words + loss
 
-    def _pair_loss(
+    def _pair_costs(
         self, states: States, scores: Tensor, target: Tensor, hits: Tensor, mask: Tensor, linked: Tensor
     ) -> Tensor:
         """Which of the likeliest fragments belong together; gold fragments count as certain."""
@@ -142,8 +143,7 @@ class Links(Objective):
         gold = picked(hits, at).float()  # (B, n, E)
         together = (gold @ linked.float() @ gold.mT).clamp(max=1.0)
         cost = F.binary_cross_entropy_with_logits(scores_of_pairs, together, reduction="none")
-        mean: Tensor = (cost * weight).sum() / share_of(weight.sum(), cost)
-        return mean
+        return (cost * weight).sum()
 
     def link_scores(self, features: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Raw scores of all pairs of listed candidates, first and second.  (B, n, F) -> (B, n, n)"""
