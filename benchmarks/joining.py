@@ -56,7 +56,7 @@ def sentence(links: Links, labels: int) -> tuple[Linkable, Inputs, LabelSet]:
     label, place = at // size, at % size
     start = 2 * (place * labels + label)
     scores = np.where(np.stack([links(size, draw) for _ in range(labels)]) > 0, 4.0, -4.0)  # (labels, n, n)
-    found = Found(np.zeros_like(at), start, start + 1, 1 + label, draw.random(len(at)))
+    found = Found(np.zeros_like(at), start, start + 1, 1 + label, 0.5 + draw.random(len(at)) / 2)
     left, right = np.eye(size)[place], np.concatenate([part.T for part in scores])
     core = np.array([[0, 2 * len(at)]])
     words = np.arange(2 * len(at))[None]
