@@ -35,21 +35,28 @@ def share_of(count: Tensor | int, like: Tensor) -> Tensor | float:
     total = at_least_float32(torch.zeros((), device=like.device, dtype=like.dtype))
     total = total + (0 if _idle.get() else count)
     processes.all_reduce(total)
-    return total.clamp(min=1) / processes.get_world_size()
+    return total.clamp(min=1) / processes.get_world_size() if not _idle.get() else torch.inf
 
 
 def floored(value: Tensor, least: float) -> Tensor:
     """A mean that costs nothing below a floor (free bits); of several processes the mean of all decides."""
     if not several():
         return value.clamp(min=least)
-    mean = value.detach() * (0.0 if _idle.get() else 1.0)
+    return value if bool(mean_of_all(value) >= least) else torch.full_like(value, least)
+
+
+def mean_of_all(value: Tensor) -> Tensor:
+    """The mean of a value over processes, without a way back for gradients."""
+    if not several():
+        return value
+    mean = value.detach().clone()
     processes.all_reduce(mean)
-    return value if bool(mean / processes.get_world_size() >= least) else torch.full_like(value, least)
+    return mean / processes.get_world_size()
 
 
 @contextmanager
 def idle(nothing_to_do: bool) -> Iterator[None]:
-    """A process that has no sentence of a batch goes through another one's for company; nothing of it is counted."""
+    """A process that has no sentence of a batch goes through another's for company and adds nothing to any mean."""
     before = _idle.set(nothing_to_do)
     try:
         yield

@@ -32,6 +32,8 @@ def main() -> None:
         vectors,
     )
 
+    if os.environ.get("WORLD_SIZE", "1") != "1":  # one of torchrun's: torch warns of what is meant to be so
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         app()
     except BrokenPipeError:  # `wingspan predict ... | head`: the reader has gone, which is no error of ours

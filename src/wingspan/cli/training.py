@@ -54,6 +54,7 @@ def train(
     from wingspan.experiments.settings_file import with_settings
     from wingspan.runs.figures import write_figures
     from wingspan.runs.reading import corpora_of
+    from wingspan.runs.speaking import first_process
     from wingspan.runs.train import Job, prepare
     from wingspan.runs.train_seeds import train_seeds
 
@@ -77,6 +78,7 @@ def train(
         track=track,
         lexicon=lexicon,
     )
-    figures = train_seeds(job, chosen, Console(stderr=json is not None and str(json) == "-"))
+    console = Console(stderr=json is not None and str(json) == "-", quiet=not first_process())
+    figures = train_seeds(job, chosen, console)
     if json is not None and figures is not None:
         write_figures(figures, json)

@@ -78,7 +78,7 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
-        """The loss, a scalar."""
+        """The loss, a scalar: a sum, divided by `normalizers.share_of` what was counted."""
 
     def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """The entities the model finds. The temperature makes the chances that users see, see `Found.calibrated`.

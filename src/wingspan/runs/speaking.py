@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
 from rich.text import Text
+
+
+def first_process() -> bool:
+    """Whether this process speaks and writes: the only one, or the first of those that torchrun has started."""
+    return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
 
 
 def say(console: Console, line: str) -> None:

@@ -122,6 +122,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     )
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
+    accelerator.wait_for_everyone()  # of several processes all have seen that there is no run yet
+    first = accelerator.is_main_process  # the one that writes
     facts: dict[str, Any] = {
         "seed": job.seed,
         "coverage": fitted.coverage.lines(),
@@ -133,17 +135,19 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
     states = job.folder / "state" if job.folder is not None else None
     data = Data(fitted.sentences, job.corpora.dev, job.corpora.weights)
     learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
-    if states is not None:
+    if states is not None and first:
         claim(states, {**order_of(learning, facts), "lexicon": fingerprint(fitted.studied)}, job.resume)
         keep_studied(states, fitted.studied)
-    best = Best(learning, job.folder, facts, accelerator.device)
+    best = Best(learning, job.folder, facts, accelerator.device, saves=first)
     with ExitStack() as stack:
-        journal = stack.enter_context(Journal(job.folder / "journal.jsonl")) if job.folder is not None else None
+        written = job.folder if first else None
+        journal = stack.enter_context(Journal(written / "journal.jsonl")) if written is not None else None
         if journal:
             journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
         follow(learning, accelerator, best, journal, console, tracked=job.track is not None, watch=job.watch)
+        accelerator.wait_for_everyone()  # the best model is written
         model = best.model()
-        scores = finish(model, job, console)
+        scores = finish(model, job, console) if first else None
         if journal:
             journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
     return model, scores
@@ -183,8 +187,8 @@ def follow(
             journal.write("error", message=str(error))
         raise
     finally:
-        if tracked:
-            accelerator.end_training()
+        for tracker in accelerator.trackers:
+            tracker.finish()
 
 
 def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:

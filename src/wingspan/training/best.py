@@ -15,11 +15,14 @@ from wingspan.training.loop import Progress, Run
 class Best:
     """Looks at every progress and saves when it is the best so far."""
 
-    def __init__(self, run: Run, folder: Path | None, facts: dict[str, Any], device: torch.device) -> None:
+    def __init__(
+        self, run: Run, folder: Path | None, facts: dict[str, Any], device: torch.device, *, saves: bool = True
+    ) -> None:
         self.run = run
         self.folder = folder
         self.facts = facts
         self.device = device
+        self.saves = saves  # of several processes one
         self.weights: dict[str, torch.Tensor] | None = None
 
     def look_at(self, progress: Progress) -> None:
@@ -29,7 +32,8 @@ class Best:
         if progress.scores is not None:
             self.facts["dev"] = progress.scores.to_dict()
         if self.folder is not None:
-            self._recognizer().save_pretrained(self.folder)
+            if self.saves:
+                self._recognizer().save_pretrained(self.folder)
         else:
             self.weights = {name: value.detach().cpu().clone() for name, value in self.run.learner.state_dict().items()}
 

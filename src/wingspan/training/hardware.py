@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.tracking import get_available_trackers
+from accelerate.utils import DistributedDataParallelKwargs
 
 from wingspan.recognizer import usable_device
 
@@ -24,15 +25,18 @@ def accelerator_for(
         raise ValueError(f"train.precision={precision} needs a GPU; use train.precision=no")
     if track is not None:
         check_tracker(track, folder)
+    together = os.environ.get("WORLD_SIZE", "1") != "1"
+    if together and chosen.type == "cuda" and chosen.index is not None:
+        raise ValueError(f"--device {device}: each of several processes takes a GPU of its own; give cuda, or cpu")
     AcceleratorState._reset_state(reset_partial_state="WORLD_SIZE" not in os.environ)
     accelerator = Accelerator(
         mixed_precision=precision,
         cpu=chosen.type == "cpu",
         log_with=track,
         project_dir=str(folder) if folder is not None else None,
+        # which parameters a phase does not train is found in each step
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
-    if accelerator.num_processes > 1:
-        raise ValueError("training runs in one process so far; start it without torchrun or accelerate launch")
     if track is not None:
         accelerator.init_trackers("wingspan")
     return accelerator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +17,13 @@ from wingspan.evaluation.scores import Scores, recognition
 from wingspan.labels import LabelSet
 from wingspan.mixing import epoch_batches
 from wingspan.model import tensors
+from wingspan.normalizers import idle, mean_of_all
 from wingspan.recipe import Learner, Phase, Recipe
 from wingspan.recognizer import Recognizer
 from wingspan.schedules import Moment
 from wingspan.text import Document, Sentence
 from wingspan.training.optimizer import build_optimizer, leave_uncorrected, rate_factor, set_rates
+from wingspan.training.parallel import part_of, predict_together
 from wingspan.training.phases import keep_phase
 from wingspan.training.state import Place, latest_state, load_place, load_state, save_state
 
@@ -78,7 +81,7 @@ def train(run: Run, accelerator: Accelerator) -> Iterator[Progress]:
         for progress in train_phase(run, accelerator, learner, optimizer, phase, plans[number], place, steps, before):
             place = progress.place
             yield progress
-        if run.states:
+        if run.states and accelerator.is_main_process:
             keep_phase(run.states, number, run.learner)
         place = replace(place, phase=number + 1, epoch=0, step=0, stale=0)
 
@@ -123,24 +126,28 @@ def train_phase(
         learner.train()
         losses = Losses(terms)
         for step in range(place.step, len(epochs[epoch])):
-            torch.manual_seed(step_seed(run.seed, place.phase, epoch, step))
-            batch = collate([run.data.sentences[i] for i in epochs[epoch][step]])
+            torch.manual_seed(step_seed(run.seed, place.phase, epoch, step, accelerator.process_index))
+            whole = epochs[epoch][step]
+            mine = part_of(whole, accelerator.process_index, accelerator.num_processes)
+            batch = collate([run.data.sentences[i] for i in mine or whole[:1]])
             inputs, gold, targets = (
                 tensors(part, accelerator.device) for part in (batch.inputs, batch.gold, dict(batch.targets))
             )
             moment = Moment(place.phase, before + epoch, place.total, steps, step)
             first = step - step % settings.accumulate
             together = min(settings.accumulate, len(epochs[epoch]) - first)  # batches that share this optimizer step
-            with accelerator.autocast():
-                found = learner(inputs, gold, targets, terms, moment)
-            accelerator.backward(found["loss"] / together)
+            goes_on = step + 1 - first < together
+            with accelerator.no_sync(learner) if goes_on else nullcontext():
+                with accelerator.autocast(), idle(not mine):
+                    found = learner(inputs, gold, targets, terms, moment)
+                accelerator.backward(found["loss"] / together)
             losses.add(found)
-            if step + 1 - first < together:
+            if goes_on:
                 continue
             if settings.clip:
                 accelerator.clip_grad_norm_(learner.parameters(), settings.clip)
-            whole = settings.schedule_over == "run"
-            set_rates(optimizer, rate_factor(*((place.total, steps) if whole else (done, total)), settings))
+            where = (place.total, steps) if settings.schedule_over == "run" else (done, total)
+            set_rates(optimizer, rate_factor(*where, settings))
             if not settings.correct_bias:
                 leave_uncorrected(optimizer, done)
             optimizer.step()
@@ -152,7 +159,8 @@ def train_phase(
             if settings.checkpoint_steps and place.total % settings.checkpoint_steps == 0 and run.states:
                 losses.means(place)  # a state with broken weights is never kept
                 check_weights(run.learner, place)
-                save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
+                if accelerator.is_main_process:
+                    save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
         means = losses.means(place)
         check_weights(run.learner, place)
         learned = run.recipe.read_with in terms  # else there is nothing new to score
@@ -161,7 +169,8 @@ def train_phase(
         best = place.best if scores is None or not better else scores.micro.f1
         place = replace(place, epoch=epoch + 1, step=0, best=best, stale=0 if better else place.stale + 1)
         yield Progress(place, steps, means, scores, better)
-        if run.states:  # after the consumer has saved the best model: a resumed run relies on it
+        # after the consumer has saved the best model: a resumed run relies on it
+        if run.states and accelerator.is_main_process:
             save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
 
 
@@ -176,15 +185,15 @@ def score(run: Run, accelerator: Accelerator) -> Scores:
     run.learner.eval()
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
     with accelerator.autocast():
-        found = recognizer.predict(run.data.dev, batch_size=64)
+        found = predict_together(recognizer, run.data.dev, accelerator, batch_size=64)
     run.learner.train()
     return recognition(run.data.dev, found)
 
 
-def step_seed(seed: int, phase: int, epoch: int, step: int) -> int:
-    """One number for each step, far from its neighbors'."""
+def step_seed(seed: int, phase: int, epoch: int, step: int, process: int = 0) -> int:
+    """One number for each step and process, far from its neighbors'."""
     mixed = (seed * 1_000_003 + phase) * 1_000_003 + epoch
-    return (mixed * 1_000_003 + step) % (2**63 - 1)
+    return (mixed * 1_000_003 + step + process * 2**40) % (2**63 - 1)
 
 
 class Losses:
@@ -203,7 +212,7 @@ class Losses:
 
     def means(self, place: Place) -> dict[str, float]:
         """The means of this epoch so far; a loss that is no number ends the run here, before anything is saved."""
-        means = {name: float(value) / max(1, self.count) for name, value in self.sums.items()}
+        means = {name: float(mean_of_all(value)) / max(1, self.count) for name, value in self.sums.items()}
         broken = [name for name, value in means.items() if not math.isfinite(value)]
         if broken:
             raise ValueError(f"the loss {broken[-1]!r} is {means[broken[-1]]} {advice(place)}")
