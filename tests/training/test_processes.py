@@ -25,14 +25,12 @@ def folder(folders, tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize(
-    "name", ["bundling/bl-span", "bundling/bl-seq-crf", "baseline/proposals", "compress_generate", "deep_span"]
-)
+@pytest.mark.parametrize("name", twins.NAMES)
 def test_the_same_weights_as_in_one_process(folder, folders, name, monkeypatch):
     for drawn in ("randn", "randn_like"):
         monkeypatch.setattr(torch, drawn, getattr(torch, drawn))  # `train` replaces them; this puts them back
     plain = name.replace("/", "-")
-    expected = twins.train(twins.recipes(folders["bert"])[name], folder / f"{plain}.safetensors")
+    expected = twins.train(name, twins.recipes(folders["bert"])[name], folder / f"{plain}.safetensors")
     one = load_file(folder / f"{plain}.safetensors")
     for number in (0, 1):
         two = load_file(folder / f"{plain}-{number}.safetensors")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -17,12 +18,15 @@ from safetensors.torch import save_model
 
 import wingspan
 from names import Invented
+from several import two_corpora
 from trainings import HASHED, TINY, dev_documents, entities, tiny, train_documents
+from wingspan.adapters import Lora
 from wingspan.base_models import set_dropout
 from wingspan.candidates import Grid
 from wingspan.cli import main
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.recipe import Phase, Recipe
+from wingspan.objectives.conditional import ConditionalReconstruction
+from wingspan.recipe import Phase, Recipe, Term
 from wingspan.recognizer import Recognizer
 from wingspan.record import override
 from wingspan.runs.processes import speak_into
@@ -71,24 +75,37 @@ def recipes(bert: Path) -> dict[str, Recipe]:
     generating = replace(generating, phases=(Phase(1, ("generate",)), Phase(2)))
     for key, value in small_vaes.items():
         generating = override(generating, f"terms.generate.objective.{key}", str(value))
-    deep = replace(tiny("deep_span", **settings), encoder=partial(PretrainedEncoder, name=str(bert)))
+    adapters = Lora(rank=2, dropout=0.0) if find_spec("peft") else None
+    encoder = partial(PretrainedEncoder, name=str(bert), adapters=adapters)
+    rebuilding = Term(partial(ConditionalReconstruction, hidden=8, latent_size=6), 0.1)
+    several = tiny("baseline", **settings, sampling="uniform")
+    several = replace(several, terms={**several.terms, "conditional": rebuilding})
     return {
         "bundling/bl-span": replace(tiny("bundling/bl-span", **settings, accumulate=2), candidates=partial(Grid)),
         "bundling/bl-seq-crf": replace(tiny("bundling/bl-seq-crf", **settings), candidates=partial(Grid)),
-        "baseline/proposals": tiny("baseline/proposals", **settings),
+        "baseline/proposals": override(tiny("baseline/proposals", **settings), "candidates.budget", "99"),
         "compress_generate": generating,
-        "deep_span": deep,
+        "deep_span": replace(tiny("deep_span", **settings), encoder=encoder),
+        "several": several,
+        "several/shared": several,
     }
 
 
-def train(recipe: Recipe, path: Path) -> list[float]:
+NAMES = tuple(recipes(Path()))
+
+
+def train(name: str, recipe: Recipe, path: Path) -> list[float]:
     """Trains in float64 without any random draw, saves all weights, and returns the losses and dev scores."""
     torch.randn = torch.zeros
     torch.randn_like = torch.zeros_like
-    fitted = fit(recipe, train_documents(), seed=3, lexicon=Invented())
-    assert len(fitted.sentences) >= SENTENCES
+    plan = two_corpora(heads="shared" if "shared" in name else "own") if "several" in name else None
+    documents, declared = (plan.training, plan.labels) if plan is not None else (train_documents(), None)
+    fitted = fit(recipe, documents, seed=3, lexicon=Invented(), declared=declared)
     set_dropout(fitted.learner.double(), 0.0)
-    run = Run(fitted.recipe, fitted.labels, fitted.learner, Data(fitted.sentences[:SENTENCES], dev_documents(3)), 3)
+    sentences = fitted.sentences[:: len(fitted.sentences) // SENTENCES][:SENTENCES]
+    assert len(sentences) == SENTENCES
+    assert len({sentence.dataset for sentence in sentences}) == 1 + (plan is not None)
+    run = Run(fitted.recipe, fitted.labels, fitted.learner, Data(sentences, dev_documents(3)), 3)
     seen = list(train_loop(run, accelerator_for("no", "cpu")))
     save_model(run.learner, str(path))
     scores = [progress.scores.micro.f1 for progress in seen if progress.scores is not None]
@@ -130,5 +147,5 @@ def train_and_go_on(number: int, folder: Path) -> None:
 def train_all(number: int, bert: Path, folder: Path) -> None:
     """All recipes, one after the other; both processes write what they have come to."""
     for name, recipe in recipes(bert).items():
-        figures = train(recipe, folder / f"{name.replace('/', '-')}-{number}.safetensors")
+        figures = train(name, recipe, folder / f"{name.replace('/', '-')}-{number}.safetensors")
         (folder / f"{name.replace('/', '-')}-{number}.txt").write_text(" ".join(map(repr, figures)))

@@ -82,7 +82,7 @@ class ConditionalReconstruction(Objective):
             label, chosen = torch.where(chosen, label, 0), torch.ones_like(chosen)
         with torch.autocast(states.spans.device.type, enabled=False):
             error, divergence = self.costs(at_least_float32(states.spans), label)
-            share = chosen / share_of(chosen.sum(), error)
+            share = chosen.to(error.dtype) / share_of(chosen.sum(), error)
             weight = self.beta * SCHEDULES[self.schedule](states.moment or Moment())
             loss: Tensor = ((error + weight * divergence) * share).sum()
         return loss

@@ -171,7 +171,7 @@ class Generation(Objective):
         hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
         read = torch.where(hidden & (read != PAD) & (read != START), UNKNOWN, read)
         states = self.decoders[task](latents, self.table.embed(read))
-        share = wanted.weight / share_of(wanted.weight.sum(), mean)  # (N,)
+        share = wanted.weight.to(mean.dtype) / share_of(wanted.weight.sum(), mean)  # (N,)
         words = (self.table.costs(states, write).sum(-1) * share).sum()
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance)  # from the standard normal
         charged = floored((divergence.sum(-1) * share).sum(), self.free_nats)

@@ -49,7 +49,8 @@ def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
     """
     left_out = torch.stack([hits, ~hits]).flatten(2)  # (2, B, L * L): first the others, then gold
     against = torch.where(hits, -scores, scores).flatten(1).masked_fill(left_out, -torch.inf)
-    return F.pad(against, (1, 0)).logsumexp(-1).sum(0).mean()  # the 0 before is the 1
+    costs = F.pad(against, (1, 0)).logsumexp(-1).sum(0)  # the 0 before is the 1
+    return costs.sum() / share_of(len(costs), costs)
 
 
 def gold_pairs(gold: Gold, length: int) -> Tensor:
