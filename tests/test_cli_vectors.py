@@ -108,6 +108,8 @@ def test_what_cannot_be_done_is_said(run, tmp_path):
     assert "one file of vectors, not 2" in run.refuses("vectors", "a", "b", "--nearest", "x")
     assert "stand 5 times or more; give more text" in run.refuses("vectors", "test.txt", "--output", "v.npz")
     assert "written as .npz, .txt or .txt.gz" in run.refuses("vectors", "train.txt", "--output", "v.pkl", *QUICK)
+    unknown = run.refuses("vectors", "train.txt", "--output", "v.npz", "--splitter", "letters")
+    assert "unknown splitter 'letters'; use one of words, whitespace" in unknown
     (tmp_path / "one.txt").write_text("a\nb\n" * 9)
     assert "no two words stand in one text" in run.refuses("vectors", "one.txt", "--output", "v.npz")
     run("vectors", "train.txt", "--output", "v.npz", *QUICK)

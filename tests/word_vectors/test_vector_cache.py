@@ -1,5 +1,7 @@
+import errno
 import os
-import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -34,20 +36,33 @@ def test_a_file_that_changed_is_read_again(large):
     assert len(open_vectors(large)) == 2
 
 
+def test_several_processes_open_a_new_file_at_once(large, tmp_path):
+    code = (
+        "import sys; from wingspan.word_vectors import cache; cache.SMALL = 10\n"
+        "print(cache.open_vectors(sys.argv[1]).of(['word8999']).tolist())"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, str(large)], stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    assert [process.communicate()[0] for process in started] == ["[[8999.0, 8999.5]]\n"] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["v.txt", "v.txt.cache"]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_where_nothing_can_be_written_files_are_read(large, monkeypatch, number):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(cache.Path, "mkdir", refuse)
+    assert open_vectors(large).of(["word7"]).tolist() == [[7, 7.5]]
+    assert not cache.cache_of(large).exists()
+
+
 def test_what_is_wrong_leaves_no_cache(large):
     large.write_text("red 1 2\nblue 1\n")
     with pytest.raises(ValueError, match="v.txt:2"):
         open_vectors(large)
     assert [path.name for path in large.parent.iterdir()] == ["v.txt"]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written(large):
-    large.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        assert open_vectors(large).of(["word7"]).tolist() == [[7, 7.5]]
-    finally:
-        large.parent.chmod(stat.S_IRWXU)
 
 
 def test_words_with_one_checksum_are_told_apart(tmp_path):

@@ -68,6 +68,7 @@ def vectors(
     console = Console(stderr=json == Path("-"))
     figures: dict[str, Any] = {}
     if output is not None:
+        run.check_name(output)
         settings = GloveSettings(size, epochs, learning_rate, x_max, alpha, seed)
         words = RunningWords(texts, lower_case, splitter, format)
         plan = run.Plan(words, method.value, window, min_count, settings, against or [], memory)

@@ -204,13 +204,17 @@ def peak_memory() -> float:
     return most / (2**20 if sys.platform == "darwin" else 2**10)
 
 
+def check_name(path: Path) -> None:
+    """Before a long training: whether its vectors can be written under that name."""
+    if path.suffix != ".npz" and not path.name.removesuffix(".gz").endswith((".txt", ".vec")):
+        raise ValueError(f"{path}: vectors are written as .npz, .txt or .txt.gz; choose one of these names")
+
+
 def write(made: Made, path: Path) -> None:
     """An .npz with what is known of the training, in half precision; or text as GloVe writes it."""
     if path.suffix == ".npz":
         write_npz(path, made.words, made.vectors.astype(np.float16), made.report)
         return
-    if not path.name.removesuffix(".gz").endswith((".txt", ".vec")):
-        raise ValueError(f"{path}: vectors are written as .npz, .txt or .txt.gz; choose one of these names")
     with atomic_write(path) as out:
         for word, row in zip(made.words, made.vectors.tolist(), strict=True):
             out.write(f"{word} {' '.join(f'{number:.6g}' for number in row)}\n")

@@ -5,15 +5,19 @@ The folder `FILE.cache` holds numbers, words and their index; it is made again w
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
+from filelock import FileLock
 
 from wingspan.corpora.concept_table import Strings
 from wingspan.corpora.files import open_bytes
@@ -26,6 +30,8 @@ from wingspan.word_vectors.text_files import HEADER, Block, read_text_file
 SMALL = 16 << 20
 """Files of up to so many bytes are read each time: a second, and no folder beside them."""
 VERSION = 1
+UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Where nothing can be written beside a file, it is read each time: that takes longer, that is all."""
 
 
 def open_vectors(path: str | Path) -> WordVectors:
@@ -41,8 +47,12 @@ def open_vectors(path: str | Path) -> WordVectors:
     folder = cache_of(path)
     if not is_fresh(folder, path):
         try:
-            build(path, kind, folder)
-        except PermissionError:  # nothing can be written there: it takes longer, that is all
+            with building(path):
+                if not is_fresh(folder, path):  # another process may have been quicker
+                    build(path, kind, folder)
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
             return in_memory(path, kind)
     size = json.loads((folder / "about.json").read_text())["size"]
     return WordVectors(read_index(folder), np.memmap(folder / "vectors.f32", np.float32, "r").reshape(-1, size))
@@ -117,6 +127,12 @@ def stamp(path: Path) -> list[int]:
     return [VERSION, state.st_size, state.st_mtime_ns]
 
 
+def building(path: Path) -> FileLock:
+    """One process at a time makes the arrays of a file; the others wait for them."""
+    name = blake2b(str(path.resolve()).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return FileLock(Path(gettempdir()) / f"wingspan-vectors-{os.getuid()}-{name}.lock")
+
+
 @contextmanager
 def renewed(folder: Path) -> Iterator[Path]:
     """A new folder that takes the place of the old one when all went well."""
@@ -168,10 +184,22 @@ def open_model(path: Path) -> FastTextVectors:
     if is_fresh(folder, path):
         layout = Layout(*json.loads((folder / "about.json").read_text())["layout"])
         return FastTextVectors(path, read_index(folder), layout)
-    layout, words = read_layout(path)
-    index = WordIndex.of(Strings.of(words))
-    if path.stat().st_size > SMALL:
-        with suppress(PermissionError), renewed(folder) as new:
+    with building(path):
+        if is_fresh(folder, path):  # another process was quicker
+            return open_model(path)
+        layout, words = read_layout(path)
+        index = WordIndex.of(Strings.of(words))
+        if path.stat().st_size > SMALL:
+            keep_model(folder, path, index, layout)
+    return FastTextVectors(path, index, layout)
+
+
+def keep_model(folder: Path, path: Path, index: WordIndex, layout: Layout) -> None:
+    """Writes the index and where the numbers are, where that is possible."""
+    try:
+        with renewed(folder) as new:
             write_index(new, index)
             (new / "about.json").write_text(json.dumps({"source": stamp(path), "layout": layout}))
-    return FastTextVectors(path, index, layout)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise

@@ -24,6 +24,11 @@ class RunningWords:
     splitter: str = "words"
     format: str | None = None
 
+    def __post_init__(self) -> None:
+        """Says at once what cannot work."""
+        if self.splitter not in SPLITTERS:
+            raise ValueError(f"unknown splitter {self.splitter!r}; use one of {', '.join(SPLITTERS)}")
+
     def __iter__(self) -> Iterator[list[str]]:
         return (words for path in self.paths for words in self.of(path))
 
