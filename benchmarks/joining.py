@@ -60,7 +60,7 @@ def sentence(links: Links, labels: int) -> tuple[Linkable, Inputs, LabelSet]:
     left, right = np.eye(size)[place], np.concatenate([part.T for part in scores])
     core = np.array([[0, 2 * len(at)]])
     words = np.arange(2 * len(at))[None]
-    inputs = Inputs(*(words,) * 13)  # joining looks at the words alone
+    inputs = Inputs(*(words,) * 13)._replace(dataset=np.zeros(1, dtype=np.int64))  # no more is looked at
     names = LabelSet({"main": tuple(f"label {n}" for n in range(labels))})
     return Linkable(found, left, right, np.zeros(BUCKETS), core), inputs, names
 

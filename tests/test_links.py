@@ -252,7 +252,14 @@ def test_corpora_have_blocks_of_their_own():
         for s, name in ((with_fragments(of_length(4), broken("A", (0, 1), (2, 3))), "two"),)
     ]
     assert objective.targets(sentences, arrays_of(word_inputs(sentences))).label.tolist() == [[4, 4]]
-    assert objective._real.tolist() == [False, True, False, True, True]
+    inputs = word_inputs(sentences)._replace(dataset=torch.tensor([1]))
+    states = states_of(sentences)._replace(inputs=inputs)
+    with torch.no_grad():
+        found, *_ = objective.found(states, [0.0] * 5)
+    assert set(found.label.tolist()) == {3, 4}
+    loss = objective(states, None, tensors(objective.targets(sentences, arrays_of(inputs)), "cpu"))
+    loss.backward()
+    assert objective.fragment.bias.grad.nonzero().flatten().tolist() == [3, 4]
 
 
 def test_a_pair_needs_two():

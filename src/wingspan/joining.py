@@ -124,7 +124,7 @@ def entities_joined(
     `bars` is the least chance of a fragment or link, by class. An entity belongs to the window whose core has its first
     word.
     """
-    names = labels.names()
+    names = labels.answers
     sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
     capped = 0
     found = linkable.found
@@ -132,7 +132,7 @@ def entities_joined(
     for row, label, members in by_label(found, likely):
         joined = join(found.score[members].tolist(), link_chances(linkable, members), bars[label])
         capped += joined.capped
-        name = names[label]
+        name = names[inputs.dataset[row]][label]
         assert name is not None, "no fragment is read as the class of no entity"
         words, (first, past) = inputs.words[row], linkable.core[row].tolist()
         spans = [

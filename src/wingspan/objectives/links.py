@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from wingspan.batch import Array, Found, Gold, Inputs, unit_ranges
 from wingspan.candidates import Candidates, same_spans
+from wingspan.corpus_classes import CorpusClasses
 from wingspan.heads import start_rare
 from wingspan.model import States
 from wingspan.normalizers import share_of
@@ -74,10 +75,7 @@ class Links(Objective):
         self.right = nn.Linear(sizes.feature, size + 1)
         self.distance = nn.Embedding(BUCKETS, 1)
         nn.init.zeros_(self.distance.weight)
-        real = torch.tensor([name is not None for name in sizes.labels.names()])
-        self.register_buffer("_real", real, persistent=False)
-
-    _real: Tensor  # (C,) the classes that are labels
+        self.classes = CorpusClasses(sizes.labels)
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> GoldFragments:
         """The fragments of each sentence, and which belong together."""
@@ -119,10 +117,12 @@ class Links(Objective):
         hits = same_spans(states.candidates, Gold(*targets[:4]))  # (B, M, E)
         of_class = F.one_hot(targets.label, scores.shape[-1]).float()
         target = (hits.float() @ of_class).clamp(max=1.0)  # (B, M, C)
-        cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * self._real
+        known = self.classes.charged(states.inputs.dataset)  # (B, 1, C)
+        cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * known
         words = share_of(states.inputs.starts.sum(), cost)
         loss: Tensor = (cost.sum(-1) * mask).sum() / words
-        pairs = self._pair_costs(states, scores.detach(), target, hits, mask, targets.linked)
+        scores = scores.detach().masked_fill(~known, -torch.inf)
+        pairs = self._pair_costs(states, scores, target, hits, mask, targets.linked)
         return self.pairs * pairs / words + loss
 
     def _pair_costs(
@@ -131,7 +131,6 @@ class Links(Objective):
         """Which of the likeliest fragments belong together; gold fragments count as certain."""
         assert states.features is not None
         assert states.candidates is not None
-        scores = scores.masked_fill(~self._real, -torch.inf)
         rank = scores.amax(-1).masked_fill(~mask, -torch.inf).masked_fill(hits.any(-1), torch.inf)
         best, at = rank.topk(min(self.most, rank.shape[1]), dim=1)  # (B, n)
         chosen = picked(states.features, at)
@@ -165,8 +164,9 @@ class Links(Objective):
         assert states.features is not None
         assert states.candidates is not None
         chance = self.fragment(states.features).float().sigmoid()
-        bar = torch.tensor(bars, dtype=chance.dtype, device=chance.device).masked_fill(~self._real, torch.inf)
-        rows, cells, label = torch.nonzero(possible(states).unsqueeze(-1) & (chance >= bar), as_tuple=True)
+        enough = chance >= torch.tensor(bars, dtype=chance.dtype, device=chance.device)
+        enough &= self.classes.possible(states.inputs.dataset)
+        rows, cells, label = torch.nonzero(possible(states).unsqueeze(-1) & enough, as_tuple=True)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
         _, left, right = self.vectors(states.features[rows, cells])
         found = Found(*map(on_cpu, (rows, start, end, label, chance[rows, cells, label])))
