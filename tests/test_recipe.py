@@ -99,8 +99,8 @@ def test_a_tagger_is_bundled_with_spans():
     assert learner.model.scorer is not None
 
 
-# test_deep_recipe.py, test_compress_recipe.py
-OWN_TESTS = ("deep_span", "compress_generate")
+# test_deep_recipe.py, test_compress_recipe.py, test_discontinuous_recipe.py
+OWN_TESTS = ("deep_span", "compress_generate", "discontinuous")
 
 
 def test_what_is_bundled_already_is_said():
