@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
+import conditional_tables
 import corpora_tables
 import deep_tables
 import discontinuous_tables
@@ -31,6 +32,7 @@ PAGES = (
     "several_corpora",
     "vectors",
     "discontinuous",
+    "conditional",
 )
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -213,6 +215,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
+    "conditional": conditional_tables.results,
+    "conditional-leaks": conditional_tables.leaks,
+    "conditional-ablations": conditional_tables.ablations,
+    "conditional-corpora": conditional_tables.corpora,
     "label-map": label_tables.label_map,
     "label-map-disagreements": label_tables.disagreements,
     "label-map-threshold": label_tables.threshold,

@@ -29,7 +29,6 @@ def test_the_rows_of_the_ablations():
     both = condition_rows(TOY)
     assert torch.equal(condition_rows(TOY, "own"), both[:, :6])
     assert torch.equal(condition_rows(TOY, "shared"), both[:, 6:])
-    assert condition_rows(TOY, "none").shape == (6, 0)
     torch.manual_seed(0)
     random = condition_rows(TOY, "random")
     assert random.shape == both.shape
@@ -141,7 +140,6 @@ def test_the_weight_of_the_divergence(schedule, weight):
         ({"trained": False}, False),
         ({"conditions": "own"}, True),
         ({"conditions": "random"}, True),
-        ({"conditions": "none"}, False),
     ],
 )
 def test_the_rows_learn_only_if_they_may(settings, learns):

@@ -100,3 +100,12 @@ def test_apportion_and_draw():
     row = draw([5, 6, 7], 0, 9, (1, 0))
     assert all(sorted(row[at : at + 3]) == [5, 6, 7] for at in (0, 3, 6))
     assert draw([5, 6, 7], 2, 4, (1, 0)) == row[2:6]
+
+
+def test_whole_batches_leave_out_the_rest_of_each_corpus():
+    found = epoch(batches="single", whole_batches=True)
+    assert {len(batch) for batch in found} == {10}
+    assert counts(found) == {"big": 80, "small": 10}  # five of the small ones and all tiny ones fill no batch
+    assert sum(map(len, epoch(whole_batches=True, batch_size=7))) == 98
+    with pytest.raises(ValueError, match="no batch of 200 sentences can be filled"):
+        epoch(batch_size=200, whole_batches=True)

@@ -22,6 +22,27 @@ def epoch_batches(
     seed: tuple[int, int],
     epoch: int,
 ) -> list[list[int]]:
+    """The batches of an epoch, all of them or only whole ones. See `drawn_batches`."""
+    found = drawn_batches(lengths, corpora, settings, weights, seed, epoch)
+    if not settings.whole_batches:
+        return found
+    whole = [batch for batch in found if len(batch) == settings.batch_size]
+    if not whole:
+        raise ValueError(
+            f"train.whole_batches: no batch of {settings.batch_size} sentences can be filled; "
+            "lower train.batch_size, or raise train.budget"
+        )
+    return whole
+
+
+def drawn_batches(
+    lengths: Sequence[int],
+    corpora: Sequence[str],
+    settings: TrainSettings,
+    weights: Mapping[str, float],
+    seed: tuple[int, int],
+    epoch: int,
+) -> list[list[int]]:
     """Indices of sentences, batch by batch. `corpora` names that of each sentence; a weight of 1 is left out or given.
 
     An epoch has as many sentences as there are. Where that is not each of them once, a corpus is gone through in

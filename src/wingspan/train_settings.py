@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,6 +25,10 @@ class TrainSettings:
     """Whether the learning rate rises and falls once in each phase, or once in the whole run."""
     warmup: float = 0.1
     """The share of all steps in which the learning rate rises."""
+    stretch: float = 1.0
+    """The learning rate rises and falls as if there were so many times the steps, and so does not come to its end."""
+    frozen: Sequence[str] = ()
+    """Parameters with one of these in their name stay as they are."""
     weight_decay: float = 0.01
     decays: Mapping[str, float] = field(default_factory=dict)
     decay_bias: bool = False
@@ -42,6 +46,8 @@ class TrainSettings:
     temperature: float = 2.0
     batches: Batches = "mixed"
     """Whether a batch mixes corpora or is of a single one; in `turns`, batches that share a step are of several."""
+    whole_batches: bool = False
+    """Whether batches that are not full are left out: the rest of each corpus, another one in each epoch."""
     patience: int | None = None
     """Stop after so many epochs without a better dev F1."""
     checkpoint_steps: int | None = None
@@ -56,6 +62,8 @@ class TrainSettings:
         for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"train.{name} is {getattr(self, name)}; give 0 or more")
+        if self.stretch < 1:
+            raise ValueError(f"train.stretch is {self.stretch}; give 1 or more")
         if self.temperature <= 0:
             raise ValueError(f"train.temperature is {self.temperature}; give a number above 0")
         if self.warmup > 1:

@@ -60,6 +60,31 @@ def written(prepared, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def several(tmp_path_factory) -> Path:
+    """The report on a model of two corpora with a conditional autoencoder."""
+    from rich.console import Console
+
+    import wingspan
+    from conditionals import small
+    from several import save_two
+    from wingspan.runs.analyze import Settings
+    from wingspan.runs.analyze_corpora import Several
+    from wingspan.runs.analyze_model import analyze_model
+
+    pytest.importorskip("sklearn")
+    folder = tmp_path_factory.mktemp("several")
+    (folder / "map.tsv").write_text("corpus\tlabel\ttarget\ngenes\tDisease\tDisease\ngenes\tGene\t-\n")
+    corpora = save_two(folder, 'label_map = "map.tsv"', number=6)
+    recipe = small("conditional", batch_size=4, learning_rate=2e-2)
+    wingspan.train(recipe, corpora=corpora, output=folder / "run", device="cpu")
+    settings = Settings(samples=5, attributes=["entity_length"], skip=["robustness"])
+    dev, console = folder / "drugs-dev.jsonl", Console(quiet=True)
+    asked = Several(corpora)
+    analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu", several=asked)
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
 def compared(prepared, analyzed, tmp_path_factory) -> Path:
     """The report on two systems, for the tables that compare."""
     from rich.console import Console
@@ -90,8 +115,8 @@ def test_the_folder_holds_everything(analyzed, prepared):
     } <= figures
 
 
-def test_no_two_places_have_one_name(analyzed, compared, written):
-    for folder in (analyzed, compared, written):
+def test_no_two_places_have_one_name(analyzed, compared, written, several):
+    for folder in (analyzed, compared, written, several):
         names = re.findall(r'<[a-z]+ [^>]*?\bid="([^"]+)"', (folder / "report.html").read_text())
         assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
 
@@ -114,21 +139,43 @@ def test_what_decoders_write_is_shown(written, prepared):
     assert load_collected(written / "collected.npz").latent.shape[1] == 8
 
 
+def test_the_chapter_on_several_corpora(several):
+    def table(name: str) -> list[dict[str, str]]:
+        with (several / "tables" / f"{name}.csv").open() as file:
+            return list(csv.DictReader(file))
+
+    assert [tuple(row.values()) for row in table("label-correspondences")] == [
+        ("genes", "Disease", "Disease"),
+        ("genes", "Gene", "-"),
+    ]
+    (genes,) = table("scores-by-corpus")  # drugs have no test documents
+    assert genes["corpus"] == "genes"
+    assert 0 <= float(genes["F1"]) <= 100
+    matrix = table("transfer-matrix")
+    assert [row["answers of"] for row in matrix] == ["drugs", "genes"]
+    rows = load_collected(several / "collected.npz")
+    assert set(rows.dataset.tolist()) == {"main", "genes"}
+    assert rows.corpora == ("drugs",) * 3 + ("genes",) * 3
+    assert rows.meanings == ("", "Chemical", "Disease", "", "Disease", "")
+    foreign = rows.chance[rows.dataset == "genes"][:, :3]
+    assert not foreign.any()  # classes of another corpus have no chance
+
+
 def anchors_of(cell: str) -> list[str]:
     return re.findall(r"`#([\w-]+)`", cell)
 
 
-def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared, written):
+def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared, written, several):
     ids = {
         anchor
-        for folder in (analyzed, compared, written)
+        for folder in (analyzed, compared, written, several)
         for anchor in re.findall(r'\bid="([\w-]+)"', (folder / "report.html").read_text())
     }
     rows = ROW.findall(PAGE.read_text())
     assert len(rows) > 30
     for paper, what, _, place in rows:
         found = anchors_of(place)
-        assert found or "comes with" in place or "docs/" in place or "experiment" in place, f"{paper} {what}: no place"
+        assert found or "docs/" in place or "experiment" in place, f"{paper} {what}: no place"
         assert set(found) <= ids, f"{paper} {what}: {set(found) - ids} not in the report"
 
 
@@ -175,6 +222,6 @@ def test_a_tagger_is_said_to_have_no_spans(prepared, tmp_path):
         device="cpu",
     )
     model = Recognizer.from_pretrained(tmp_path / "tagger")
-    section = collected(model, list(read(prepared / "dev.jsonl")), tmp_path, tmp_path, 1)
+    section = collected(model, list(read(prepared / "dev.jsonl")), tmp_path, tmp_path, 1, tmp_path / "tagger")
     assert not (tmp_path / "collected.npz").exists()
     assert "span" in section.blocks[0].paragraphs[0]

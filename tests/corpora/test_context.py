@@ -55,6 +55,21 @@ def test_room_that_one_side_does_not_need_goes_to_the_other():
     ]
 
 
+def test_context_in_words_is_symmetric():
+    """Paper 004: so many words in all, half of the rest on each side; what one side lacks the other does not get."""
+    rows = [row("a b"), row("d e"), row("f g h i j k l")]
+    counted = replace(DOCUMENT, max_length=50, context_words=7)
+    assert [seen(s) for s in segment_all(rows, counted, letters)] == [
+        "[ a b ] d e",
+        "a b [ d e ] f g",
+        "[ f g h i j k l ]",
+    ]
+    tight = replace(counted, max_length=4)  # pieces still bound it
+    assert [seen(s) for s in segment_all(rows[:2], tight, letters)] == ["[ a b ] d e", "a b [ d e ]"]
+    with pytest.raises(ValueError, match="context_words is 0"):
+        Segmenting(context_words=0)
+
+
 def test_only_neighbors_that_follow_each_other_are_joined():
     assert [seen(s) for s in segment_all([row("a"), row("b", group="x"), row("c")], DOCUMENT)] == [
         "[ a ]",

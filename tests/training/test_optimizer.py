@@ -42,6 +42,15 @@ def test_short_runs_have_rates(steps, warmup):
     assert all(0 < factor <= 1 for factor in factors("linear", steps, warmup))
 
 
+def test_a_stretched_schedule_does_not_come_to_its_end():
+    settings = TrainSettings(warmup=0.1, stretch=4.0)
+    found = [rate_factor(step, 100, settings) for step in range(100)]
+    assert found[:40] == pytest.approx([n / 40 for n in range(1, 41)])  # a tenth of four times the steps
+    assert found[99] == pytest.approx(1 - 59 / 360)
+    with pytest.raises(ValueError, match="train.stretch is 0.5"):
+        TrainSettings(stretch=0.5)
+
+
 class Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +64,10 @@ def groups(module: nn.Module, settings: TrainSettings) -> dict[str, tuple[float,
     found = build_optimizer(module, settings).param_groups
     place = {id(p): (group["lr"], group["weight_decay"]) for group in found for p in group["params"]}
     return {name: place[id(p)] for name, p in module.named_parameters() if id(p) in place}
+
+
+def test_what_is_frozen_by_name_is_in_no_group():
+    assert set(groups(Small(), TrainSettings(frozen=("bias", "norm")))) == {"encoder.deep.weight", "head.weight"}
 
 
 def test_the_longest_prefix_counts():

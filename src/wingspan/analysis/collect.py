@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from wingspan.batch import narrowed, unit_ranges
 from wingspan.candidates import Candidates, Grid
 from wingspan.corpora.context import segment_rows
 from wingspan.heads import Head
+from wingspan.labels import LabelSet
 from wingspan.model import Scorer, tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recognizer import Recognizer
@@ -214,18 +215,33 @@ def table(recognizer: Recognizer, picked: Sequence[Picked], values: Sequence[Val
     names = tuple(name or "" for name in recognizer.labels.names())
     scorer = scorer_of(recognizer)
     empty = Values(*(np.zeros((0, n), np.float32) for n in (len(names), scorer.spans.size, scorer.head.size, 0)))
-    return Collected(
-        system=recognizer.recipe.name,
-        classes=names,
-        left_out=sum(len(set(row.sentence.entities)) - len(row.chosen.labels) for row in picked),
+    arrays: dict[str, Any] = {
         **{name: np.array(columns[name], dtype=kind) for name, kind in COLUMNS.items()},
         **{
             name: np.stack([getattr(values[at], name)[place] for at, place in kept]) if kept else getattr(empty, name)
             for name in Values._fields
         },
+        **meanings_of(recognizer.labels),
+    }
+    return Collected(
+        system=recognizer.recipe.name,
+        classes=names,
+        left_out=sum(len(set(row.sentence.entities)) - len(row.chosen.labels) for row in picked),
         templates=templates_of(scorer.head, len(names)),
         pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        **arrays,
     )
+
+
+def meanings_of(labels: LabelSet) -> dict[str, tuple[str, ...]]:
+    """Whose each class is and what it means to the target, where there are several corpora."""
+    if len(labels.types) < 2:
+        return {}
+    target = ("", *labels.types[labels.target])
+    return {
+        "corpora": tuple(corpus for corpus, _ in labels.meanings()),
+        "meanings": tuple("" if place is None else target[place] for place in labels.target_classes()),
+    }
 
 
 COLUMNS: dict[str, type] = {

@@ -5,7 +5,7 @@ One `.npz` file, read without unpickling. No torch here: what a table needs is i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 from zipfile import BadZipFile
@@ -47,6 +47,10 @@ class Collected:
     latent: Array  # (N, Z) what else was asked for; Z = 0 without
     templates: Array  # (C, F) the last layer's weights; (0, 0) where there is no such layer
     pairs: Array  # (P, 2) rows of an entity and of a neighbor
+    corpora: tuple[str, ...] = ()
+    """The corpus of each class, where a model has several."""
+    meanings: tuple[str, ...] = ()
+    """What each class is called in the target's labels, where a model has several corpora; empty for none of them."""
 
     @property
     def entities(self) -> Array:
@@ -67,6 +71,23 @@ class Collected:
         names: Array = np.array(self.classes, dtype=str)[self.gold]
         return names
 
+    @property
+    def meaning(self) -> Array:
+        """The gold label of each row in the target's labels, where there are several corpora; else the label.  (N,)"""
+        if not self.meanings:
+            return self.label
+        names = [meaning or name for meaning, name in zip(self.meanings, self.classes, strict=True)]
+        found: Array = np.array(names, dtype=str)[self.gold]
+        return found
+
+    @property
+    def class_names(self) -> list[str]:
+        """What a figure calls each class: with its corpus where there are several."""
+        names = [name or "nothing" for name in self.classes]
+        if not self.corpora:
+            return names
+        return [f"{corpus}: {name}" if corpus else name for corpus, name in zip(self.corpora, names, strict=True)]
+
     def of(self, what: What) -> Array:
         """One of the arrays of vectors.  (N, .)"""
         values: Array = getattr(self, what)
@@ -76,22 +97,30 @@ class Collected:
 
     def save(self, path: str | Path) -> None:
         """Writes one compressed `.npz`."""
-        arrays: dict[str, Any] = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+        arrays: dict[str, Any] = {field.name: as_array(getattr(self, field.name)) for field in fields(self)}
         with Path(path).open("wb") as file:
             np.savez_compressed(file, **arrays)
+
+
+def as_array(value: Any) -> Array:
+    """A value as it is kept; names are text even where there are none."""
+    return np.array(value, dtype=str) if isinstance(value, tuple) else np.asarray(value)
 
 
 def load_collected(path: str | Path) -> Collected:
     """What `Collected.save` wrote."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            missing = sorted({field.name for field in fields(Collected)} - set(file.files))
+            needed = {field.name for field in fields(Collected) if field.default is MISSING}
+            missing = sorted(needed - set(file.files))
             if missing:
                 raise ValueError(f"{path}: no {missing[0]!r} in it; collect the rows again with this version")
-            arrays: dict[str, Any] = {field.name: file[field.name] for field in fields(Collected)}
+            known = (field.name for field in fields(Collected) if field.name in file.files)
+            arrays: dict[str, Any] = {name: file[name] for name in known}
     except (BadZipFile, EOFError) as error:
         raise ValueError(f"{path}: not a file of collected rows, or damaged; collect them again") from error
     arrays["system"] = str(arrays["system"])
-    arrays["classes"] = tuple(str(name) for name in arrays["classes"])
+    for name in ("classes", "corpora", "meanings"):
+        arrays[name] = tuple(str(value) for value in arrays.get(name, ()))
     arrays["left_out"] = int(arrays["left_out"])
     return Collected(**arrays)

@@ -46,14 +46,15 @@ def span_map(
 ) -> PointMap:
     """The gold spans on a plane, `limit` of them at most.
 
+    With several corpora, labels are those of the target where they have a counterpart there.
     See: paper 003, Figure 4 (features, PCA); paper 000, Figure 2 (latents, t-SNE); paper 004, Figure 4 (t-SNE of one
     label `only`, `by` dataset).
     """
-    chosen = np.flatnonzero(rows.entities & (rows.label == only if only is not None else True))
+    chosen = np.flatnonzero(rows.entities & (rows.meaning == only if only is not None else True))
     if len(chosen) > limit:
         chosen = np.sort(np.random.default_rng(seed).choice(chosen, limit, replace=False))
     values = rows.of(what)[chosen]
-    groups: Array = (rows.label if by == "label" else rows.dataset)[chosen]
+    groups: Array = (rows.meaning if by == "label" else rows.dataset)[chosen]
     mark: Array = np.where(rows.guess == rows.gold, "right", "wrong")[chosen]
     return _mapped(what, values, groups, mark, rows.text[chosen], method, seed)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wingspan.cli import app
-from wingspan.cli.models import BatchSize, Device, Json, Parts, Threads, trusted, use_threads
+from wingspan.cli.models import BatchSize, Device, Json, Parts, Threads, pairs, trusted, use_threads
 
 
 class Chapter(StrEnum):
@@ -50,6 +50,12 @@ def analyze(
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
     skip: Annotated[list[Chapter] | None, typer.Option(help="Leave out this chapter, which takes its time.")] = None,
+    corpora: Annotated[
+        Path | None, typer.Option(help="Of a model of several corpora: a corpora.toml, for a chapter on each of them.")
+    ] = None,
+    transfer: Annotated[
+        list[str] | None, typer.Option(help="NAME=MODEL: a model of one of these corpora, to be scored on the others.")
+    ] = None,
     json: Json = None,
     batch_size: BatchSize = 32,
     parts: Parts = None,
@@ -67,8 +73,12 @@ def analyze(
     settings = run.Settings(format, predicted_format, samples, seed, attribute, quantiles, allow_missing, skipped)
     if model is not None and corpus is not None and gold is None and not predicted:
         use_threads(threads)
+        from wingspan.runs.analyze_corpora import Several
         from wingspan.runs.analyze_model import analyze_model
 
+        if transfer and corpora is None:
+            raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
+        models = pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr")
         report = analyze_model(
             model,
             corpus,
@@ -79,6 +89,7 @@ def analyze(
             batch_size=batch_size,
             parts=trusted(parts),
             device=device,
+            several=Several(corpora, models, device) if corpora is not None else None,
         )
     elif model is None and corpus is None and gold is not None and predicted:
         report = run.analyze_documents(gold, predicted, output, train, settings, console)

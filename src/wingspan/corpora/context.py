@@ -35,7 +35,7 @@ def segment_rows(
     for _, article in rows:
         pieces = _pieces(article, settings, measure, gold)
         if settings.context == "document":
-            yield from _in_context(pieces, settings.max_length)
+            yield from _in_context(pieces, settings.max_length, settings.context_words)
         else:
             yield from (piece.sentence for piece in pieces)
 
@@ -60,7 +60,7 @@ def _pieces(article: Iterable[Document], settings: Segmenting, measure: Measure 
         yield _Piece(number, None, [])
 
 
-def _in_context(pieces: Iterable[_Piece], limit: int) -> Iterator[Sentence | None]:
+def _in_context(pieces: Iterable[_Piece], limit: int, most: int | None) -> Iterator[Sentence | None]:
     """Holds sentences back until enough is known of what follows them."""
     text = _Text()
     held: deque[tuple[_Piece, int]] = deque()  # with the place of its first word in the text
@@ -71,10 +71,10 @@ def _in_context(pieces: Iterable[_Piece], limit: int) -> Iterator[Sentence | Non
             text.add(piece)
         held.append((piece, first))
         while held and _ready(*held[0], text, limit):
-            yield _widened(*held.popleft(), text, limit)
+            yield _widened(*held.popleft(), text, limit, most)
         text.forget(held[0][1] - limit if held else text.length - limit)
     for piece, first in held:
-        yield _widened(piece, first, text, limit)
+        yield _widened(piece, first, text, limit, most)
 
 
 def _ready(piece: _Piece, first: int, text: _Text, limit: int) -> bool:
@@ -85,8 +85,11 @@ def _ready(piece: _Piece, first: int, text: _Text, limit: int) -> bool:
     return end <= text.length and text.size(end, text.length) >= limit - sum(piece.sizes)
 
 
-def _widened(piece: _Piece, first: int, text: _Text, limit: int) -> Sentence | None:
-    """The sentence between its context. Each side gets half of the room, and what the other has no words for."""
+def _widened(piece: _Piece, first: int, text: _Text, limit: int, most: int | None) -> Sentence | None:
+    """The sentence between its context. Each side gets half of the room, and what the other has no words for.
+
+    Where words are counted, up to `most` of them, each side gets half of these, whatever the other has.
+    """
     if piece.sentence is None:
         return None
     end = first + len(piece.sizes)
@@ -94,6 +97,9 @@ def _widened(piece: _Piece, first: int, text: _Text, limit: int) -> Sentence | N
     after = min(text.size(end, text.length), room)
     before = text.back_from(first, max(room // 2, room - after))
     last = text.on_from(end, room - text.size(before, first))
+    if most is not None:
+        half = max(most - len(piece.sizes), 0) // 2
+        before, last = max(before, first - half), min(last, end + half)
     return _moved(piece, text.words(before, first, piece.row), text.words(end, last, piece.row))
 
 

@@ -43,6 +43,8 @@ class Segmenting:
     splitter: str = "words"
     context: Literal["sentence", "document"] = "sentence"
     """What is encoded with a sentence: nothing else, or what stands around it in its document, up to `max_length`."""
+    context_words: int | None = None
+    """The most words of a sentence and its context together; each side of it gets half of what is left."""
 
     def __post_init__(self) -> None:
         """Says at once what cannot work."""
@@ -54,6 +56,8 @@ class Segmenting:
             raise ValueError(f"misaligned is {self.misaligned!r}; use expand, contract, drop or error")
         if self.sentences not in ("split", "whole"):
             raise ValueError(f"sentences is {self.sentences!r}; use split or whole")
+        if self.context_words is not None and self.context_words < 1:
+            raise ValueError(f"context_words is {self.context_words}; give at least 1")
         if self.context not in ("sentence", "document"):
             raise ValueError(f"context is {self.context!r}; use sentence or document")
         if self.splitter not in SPLITTERS:

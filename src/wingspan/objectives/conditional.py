@@ -20,15 +20,15 @@ from wingspan.objectives import Objective, Sizes
 from wingspan.precision import at_least_float32
 from wingspan.schedules import SCHEDULES, Moment
 
-Conditions = Literal["both", "own", "shared", "random", "none"]
+Conditions = Literal["both", "own", "shared", "random"]
 Over = Literal["spans", "entities", "everything"]
 
 
 class ConditionalReconstruction(Objective):
     """What it costs to rebuild span vectors from a latent and the row of their class, and the latent's divergence.
 
-    `conditions` says what the rows start as: class and meaning (`both`), one of them (`own`, `shared`), random numbers,
-    or `none` at all; `trained` whether they learn. `over` says which vectors: all `spans` that count, `entities` only,
+    `conditions` says what the rows start as: class and meaning (`both`), one of them (`own`, `shared`), or random
+    numbers; `trained` whether they learn. `over` says which vectors: all `spans` that count, `entities` only,
     or `everything`, padding included (as "nothing" of the first corpus). With `detach` the vectors that are to be
     rebuilt do not come to meet the decoder. The divergence's weight is `beta` times `schedule`.
     """
@@ -57,7 +57,7 @@ class ConditionalReconstruction(Objective):
         self.detach = detach
         self.beta = beta
         self.schedule = schedule
-        self.rows = nn.Parameter(rows, requires_grad=trained and conditions != "none")
+        self.rows = nn.Parameter(rows, requires_grad=trained)
         width = rows.shape[1]
         self.enter = nn.Linear(sizes.span + width, hidden)
         self.mean = nn.Linear(hidden, latent_size)
@@ -116,5 +116,5 @@ def condition_rows(labels: LabelSet, conditions: Conditions = "both") -> Tensor:
         if meaning is not None:
             shared[at, meaning] = 1.0
     both = torch.cat([own, shared], 1)
-    parts: dict[Conditions, Tensor] = {"both": both, "own": own, "shared": shared, "none": both[:, :0]}
+    parts: dict[Conditions, Tensor] = {"both": both, "own": own, "shared": shared}
     return torch.randn_like(both) if conditions == "random" else parts[conditions]

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from wingspan.analysis.collect import Latent, collect
 from wingspan.analysis.generated import generation_of, regenerate
+from wingspan.analysis.label_rows import read_label_rows
 from wingspan.analysis.report.blocks import Prose, Report, Section
 from wingspan.analysis.report.building import Step, from_documents, report_of
 from wingspan.analysis.report.model_chapters import perturbed, trained
@@ -18,10 +19,12 @@ from wingspan.analysis.report.subject import Subject
 from wingspan.analysis.report.writing import writing
 from wingspan.analysis.robustness import robustness
 from wingspan.corpora import write as save
+from wingspan.corpora.several import CorporaPlan
 from wingspan.objectives.generation import Generation
 from wingspan.recognizer import Recognizer
 from wingspan.record import to_record
 from wingspan.runs.analyze import Settings, steps, write
+from wingspan.runs.analyze_corpora import Several, across_corpora, sampled
 from wingspan.runs.score import documents
 from wingspan.text import Document
 from wingspan.training.phases import load_phase
@@ -41,12 +44,17 @@ def analyze_model(
     batch_size: int = 32,
     parts: Sequence[str] = (),
     device: str | None = None,
+    several: Several | None = None,
 ) -> Report:
-    """Predicts the corpus and looks at documents, spans and the training; predictions and span rows are kept."""
+    """Predicts the corpus and looks at documents, spans and the training; predictions and span rows are kept.
+
+    With `several`, there is a chapter on its corpora, and their test documents are among the spans.
+    """
     with steps(console) as step:
         step("reading")
         recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
         gold = documents(corpus, settings.format)
+        plan = several.plan() if several is not None else None
         training = documents(train, settings.format) if train else None
         step("predicting")
         found = recognizer.predict(gold, batch_size=batch_size)
@@ -55,7 +63,10 @@ def analyze_model(
         name = recognizer.recipe.name
         subject = Subject.of(gold, {name: [found]}, training)
         sections = [*from_documents(subject, settings.chapters(output), step)]
-        sections += chapters(recognizer, Path(model), gold, output, settings, batch_size, step)
+        if several is not None and plan is not None:
+            step("corpora")
+            sections.append(across_corpora(recognizer, plan, several, batch_size))
+        sections += chapters(recognizer, Path(model), gold, output, settings, batch_size, step, plan)
         report = report_of(f"{name} on {corpus.stem}", subject, sections, {"model": str(model), "corpus": corpus.name})
         step("writing")
         write(report, output)
@@ -70,6 +81,7 @@ def chapters(
     settings: Settings,
     batch_size: int,
     step: Step,
+    plan: CorporaPlan | None = None,
 ) -> Iterator[Section]:
     """The chapters that need the model."""
     figures = output / "figures"
@@ -84,7 +96,8 @@ def chapters(
     writer = with_decoders(folder, recognizer)
     if "representation" not in settings.skip:
         step("collecting spans")
-        yield collected(writer or recognizer, gold, output, figures, settings.seed)
+        rows = [*gold, *sampled(plan)] if plan is not None else gold
+        yield collected(writer or recognizer, rows, output, figures, settings.seed, folder)
     if writer is not None:
         step("writing entities again")
         tasks = generation_of(writer).tasks
@@ -105,14 +118,16 @@ def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:
     return load_phase(folder, len(kept), device=recognizer.device)
 
 
-def collected(recognizer: Recognizer, gold: Sequence[Document], output: Path, figures: Path, seed: int) -> Section:
+def collected(
+    recognizer: Recognizer, gold: Sequence[Document], output: Path, figures: Path, seed: int, folder: Path
+) -> Section:
     """The rows about spans, kept as a file, and what they show; a model without spans is said to have none."""
     try:
         rows = collect(recognizer, gold, seed=seed, latent=latents(recognizer))
     except ValueError as error:
         return Section("representation", "Representation", [Prose((str(error),))])
     rows.save(output / "collected.npz")
-    return representation(rows, figures)
+    return representation(rows, figures, read_label_rows(folder, recognizer.recipe, recognizer.labels))
 
 
 def latents(recognizer: Recognizer) -> Latent | None:

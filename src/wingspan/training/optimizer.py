@@ -16,7 +16,7 @@ def build_optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.A
     """AdamW with one group for each learning rate and weight decay. The longest matching prefix of a name counts."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
-        if not parameter.requires_grad:
+        if not parameter.requires_grad or any(part in name for part in settings.frozen):
             continue
         # biases and layer norms are vectors; shrinking them towards zero helps nobody
         decay = settings.weight_decay if settings.decay_bias or parameter.dim() > 1 else 0.0
@@ -37,6 +37,7 @@ def by_prefix(name: str, factors: Mapping[str, float]) -> float:
 
 def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:
     """What the learning rate is multiplied with at a step: rises over the warm-up, then falls to zero, or stays."""
+    steps = round(settings.stretch * steps)
     warmup = max(1, round(settings.warmup * steps))
     if settings.warmup > 0 and step < warmup:
         return (step + 1) / warmup

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from wingspan.analysis import plots
 from wingspan.analysis.collected import Collected
+from wingspan.analysis.label_rows import LabelRows
 from wingspan.analysis.outcomes import chance_map
 from wingspan.analysis.projection import PointMap, before_and_after, label_map, span_map
 from wingspan.analysis.report.blocks import Block, Points
 from wingspan.analysis.report.drawing import available, keep
 
 
-def maps(rows: Collected, figures: Path | None) -> Iterator[Block]:
-    """Every map that the rows allow; those by t-SNE need scikit-learn."""
+def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[Block]:
+    """Every map that the rows allow; those by t-SNE need scikit-learn. `prior` has a conditional autoencoder's rows."""
     if not rows.entities.any():
         return
     yield cloud("features-pca", "Features of entities, PCA", span_map(rows), figures)
@@ -29,10 +30,14 @@ def maps(rows: Collected, figures: Path | None) -> Iterator[Block]:
     if rows.latent.shape[1]:
         yield cloud("latents-tsne", "Latents of entities, t‑SNE", span_map(rows, "latent", "tsne"), figures)
     if len(rows.templates):
-        names = [name or "nothing" for name in rows.classes]
-        yield cloud("label-rows", "The types' weights, t‑SNE", label_map(rows.templates, names), figures)
+        yield cloud("label-rows", "The types' weights, t‑SNE", label_map(rows.templates, rows.class_names), figures)
+    if prior is not None:
+        found = label_map(prior.values, prior.names, prior.meanings)
+        yield cloud("prior-rows", "The labels' rows of the conditional autoencoder, t‑SNE", found, figures)
     if len(set(rows.dataset.tolist())) > 1:
-        ((label, _),) = Counter(rows.label[rows.entities].tolist()).most_common(1)
+        found = span_map(rows, "feature", "tsne", by="dataset")
+        yield cloud("features-by-corpus", "Features of entities by corpus, t‑SNE", found, figures)
+        ((label, _),) = Counter(rows.meaning[rows.entities].tolist()).most_common(1)
         found = span_map(rows, "feature", "tsne", by="dataset", only=label)
         yield cloud("one-type-across-corpora", f"{label} in every corpus, t‑SNE", found, figures)
 

@@ -18,6 +18,7 @@ from wingspan.analysis.geometry import (
     norms_by_class,
     template_cosines,
 )
+from wingspan.analysis.label_rows import LabelRows
 from wingspan.analysis.outcomes import Discrepancy, TrueChances, discrepancies, true_chances
 from wingspan.analysis.report.blocks import Block, Cell, Column, Row, Section, Table
 from wingspan.analysis.report.drawing import available, drawn
@@ -39,9 +40,9 @@ LEAD = (
 )
 
 
-def representation(rows: Collected, figures: Path | None) -> Section:
+def representation(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Section:
     """Maps, cosines, norms and chances of the collected spans."""
-    blocks = [*maps(rows, figures), *cosines(rows, figures), *chances(rows, figures)]
+    blocks = [*maps(rows, figures, prior), *cosines(rows, figures), *chances(rows, figures)]
     return Section("representation", "Representation", blocks, LEAD)
 
 
@@ -59,7 +60,7 @@ def cosines(rows: Collected, figures: Path | None) -> Iterator[Block]:
     names, matrix = class_cosines(rows)
     yield heat_map("class-cosines", "Cosines of spans, type by type", names, matrix)
     if len(rows.templates):
-        yield heat_map("template-cosines", "Cosines of the types' weights", rows.classes, template_cosines(rows))
+        yield heat_map("template-cosines", "Cosines of the types' weights", rows.class_names, template_cosines(rows))
 
 
 def overlap_table(found: Sequence[OverlapCosine]) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wingspan.analysis.report.blocks import Block, Column, Facts, Prose, Row, Section, Table
+from wingspan.analysis.report.corpora import type_changes
 from wingspan.analysis.report.subject import Subject, anchored, titled
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.comparison import SystemFigures, figures_of
@@ -40,7 +41,7 @@ def overview(
     """Scores of the systems, by label, under every rule for a match; what is in the corpora."""
     blocks: list[Block] = [Prose((statement,), statement=True, name="verdict")]
     if len(figures) > 1:
-        blocks.append(systems_table(figures, mode))
+        blocks += [systems_table(figures, mode), type_changes(figures)]
     for number, system in enumerate(figures):
         blocks.append(labels_table(system, anchored("scores", number), subject, mode))
     blocks.append(modes_table(subject))
