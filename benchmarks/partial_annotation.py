@@ -13,18 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from compress_generate import SAME  # the settings of the other tables on this corpus
 from training_runs import Job, Row, arguments, choices, run_jobs, train
 
 SYSTEMS = ("full", "masked", "unmasked")
 LABELS = ("Chemical", "Disease")
-# the settings of the other tables on this corpus (compress_generate.py)
-SAME = {
-    "overlap": "flat",
-    "train.epochs": "8",
-    "train.learning_rate": "1.5e-4",
-    "encoder.word_dropout": "0.15",
-    "spans.dropout": "0.3",
-}
 
 
 def halves(documents: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 PARTS = ("dev", "test")
 FIGURE = re.compile(r"(micro|macro|document_macro|labels\..+)\.(precision|recall|f1)")
@@ -25,23 +26,37 @@ class System:
     """Settings of the plan and of corpora under these names are left out, as `spans` for a tagger."""
 
 
+class Sources(NamedTuple):
+    """What the documents of a corpus come from: files by part with their format, or a `corpora.toml`."""
+
+    files: tuple[tuple[str, tuple[Path, ...]], ...]
+    format: str | None
+    several: Path | None
+
+
 @dataclass(frozen=True)
 class PlannedCorpus:
     """One column of the tables: files, and what is set for them."""
 
     name: str
-    train: tuple[Path, ...]
+    train: tuple[Path, ...] = ()
     dev: Path | None = None
     test: Path | None = None
     format: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     lexicon: str | None = None
     """Synonyms for recipes that learn from them, as `--lexicon` takes it."""
+    several: Path | None = None
+    """A `corpora.toml` in the place of files: the column is what is scored on its target."""
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """The files of each part that there is."""
         single = {part: (path,) for part in PARTS if (path := getattr(self, part)) is not None}
-        return {"train": self.train, **single}
+        return {**({"train": self.train} if self.train else {}), **single}
+
+    def sources(self) -> Sources:
+        """All that its documents come from."""
+        return Sources(tuple(self.files().items()), self.format, self.several)
 
 
 @dataclass(frozen=True)

@@ -76,16 +76,21 @@ def _corpus(item: Any, path: Path) -> PlannedCorpus:
     table, here = _entry(item, path, None, "corpora"), path_from(path.parent)
     name = table.need("name", word, "a text")
     table.place = f"{path}: corpus {name!r}"
+    together = table.take("corpora", here, "a corpora.toml", None)
+    files = (lambda value: _paths(value, here), "a file, or a list of files")
     corpus = PlannedCorpus(
         name,
-        table.need("train", lambda value: _paths(value, here), "a file, or a list of files"),
+        table.need("train", *files) if together is None else table.take("train", *files, ()),
         table.take("dev", here, "a file", None),
         table.take("test", here, "a file", None),
         table.take("format", word, "the name of a format", None),
         table.take("set", settings, "a table of settings", {}),
         table.take("lexicon", lambda value: _lexicon(value, here), "a lexicon, as --lexicon takes it", None),
+        together,
     )
     table.close()
+    if together is not None and (corpus.files() or corpus.format):
+        raise ValueError(f"{table.place}: corpora names all files itself; leave out train, dev, test and format")
     return corpus
 
 
@@ -138,7 +143,7 @@ def _checked(plan: Plan, path: Path) -> Plan:
         raise ValueError(f"{path}: the baseline {plan.baseline!r} is none of the recipes {known}")
     for corpus in plan.corpora:
         missing = [part for part in plan.evaluate if part not in corpus.files()]
-        if missing:
+        if missing and corpus.several is None:
             raise ValueError(
                 f"{path}: corpus {corpus.name!r} has no {missing[0]} file; give one, or set evaluate without it"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wingspan.experiments.plan import Plan
+from wingspan.experiments.plan import PARTS, Plan
 from wingspan.experiments.tables import Results
 
 
@@ -27,7 +27,8 @@ def provenance(plan: Plan, results: Results) -> list[str]:
 
 def contents(fingerprints: Mapping[str, Any]) -> str:
     """Documents and entities of each part, with the beginning of its fingerprint."""
-    found: Sequence[str] = [f"{part} {_content(value)}" for part, value in fingerprints.items()]
+    parts = [part for part in ("train", *PARTS) if part in fingerprints]
+    found: Sequence[str] = [f"{part} {_content(fingerprints[part])}" for part in parts]
     return ", ".join(found)
 
 

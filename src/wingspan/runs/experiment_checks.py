@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from wingspan.corpora.statistics import describe
 from wingspan.encoders import Encoder
@@ -12,7 +13,7 @@ from wingspan.experiments.plan import Plan, PlannedCorpus, identity
 from wingspan.recipe import expect
 from wingspan.recognizer import usable_device
 from wingspan.record import to_record
-from wingspan.runs.experiment_run import Assignment, read_part
+from wingspan.runs.experiment_run import Assignment, read_parts
 from wingspan.runs.synonyms import lexicon_of
 from wingspan.runs.train import prepare
 
@@ -22,7 +23,7 @@ def check(plan: Plan) -> dict[str, Assignment]:
     Ledger(plan.output).prepare()
     usable_device(plan.device)
     check_recipes(plan)
-    fingerprints = {corpus.name: corpus_fingerprints(corpus) for corpus in plan.corpora}
+    fingerprints = {corpus.name: corpus_fingerprints(corpus, plan.evaluate) for corpus in plan.corpora}
     return assignments(plan, fingerprints)
 
 
@@ -41,14 +42,23 @@ def check_recipes(plan: Plan) -> None:
                 raise ValueError(f"recipe {system.name!r} on corpus {corpus.name!r}: {error}") from error
 
 
-def corpus_fingerprints(corpus: PlannedCorpus) -> dict[str, str]:
+def corpus_fingerprints(corpus: PlannedCorpus, evaluate: Sequence[str]) -> dict[str, str]:
     """Reads all parts of a corpus once: what is in them is part of a run's identity."""
-    documents = {part: read_part(paths, corpus.format) for part, paths in corpus.files().items()}
-    lexicon_of(corpus.lexicon, documents["train"])  # read to see that it can be
-    found = {part: describe(some) for part, some in documents.items()}
+    given = read_parts(corpus.sources())
+    lexicon_of(corpus.lexicon, given.train)  # read to see that it can be
+    parts = {"train": given.train, "dev": given.dev, "test": given.test}
+    found = {part: describe(documents) for part, documents in parts.items() if documents}
+    missing = [part for part in evaluate if part not in found]
+    if missing:
+        raise ValueError(f"{corpus.several}: the target has no {missing[0]} documents; give them, or set evaluate")
     if not found["train"].entities:
-        raise ValueError(f"corpus {corpus.name!r}: no entity in {corpus.train[0]}; there is nothing to learn")
-    return {part: statistics.fingerprint for part, statistics in found.items()}
+        where = corpus.several or corpus.train[0]
+        raise ValueError(f"corpus {corpus.name!r}: no entity in {where}; there is nothing to learn")
+    fingerprints = {part: statistics.fingerprint for part, statistics in found.items()}
+    if given.declared is not None:
+        said = json.dumps([given.declared.to_dict(), given.weights, given.settings], sort_keys=True)
+        fingerprints["corpora"] = hashlib.sha256(said.encode()).hexdigest()[:12]
+    return fingerprints
 
 
 def assignments(plan: Plan, fingerprints: Mapping[str, Mapping[str, str]]) -> dict[str, Assignment]:

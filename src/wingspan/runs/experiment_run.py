@@ -17,10 +17,10 @@ from wingspan.corpora import write
 from wingspan.evaluation.scores import Counts, Scores, recognition
 from wingspan.experiments.fractions import fraction_of
 from wingspan.experiments.ledger import Ledger
-from wingspan.experiments.plan import Plan, PlannedRun
+from wingspan.experiments.plan import Plan, PlannedRun, Sources
 from wingspan.recipe import Recipe, made_by
 from wingspan.recognizer import Recognizer
-from wingspan.runs.reading import Corpora, documents_of
+from wingspan.runs.reading import Corpora, corpora_of, documents_of
 from wingspan.runs.train import Job, prepare, run
 from wingspan.text import Document
 from wingspan.training.fitting import coverage_of
@@ -71,15 +71,14 @@ def attempt(assignment: Assignment) -> Outcome:
 def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[Counts, ...]]]:
     """Trains and scores. The line of the run, and the counts of every document of what was scored."""
     plan, planned = assignment.plan, assignment.run
-    parts = {
-        name: known_part(paths, planned.corpus.format, assignment.fingerprints[name])
-        for name, paths in planned.corpus.files().items()
-    }
-    train = fraction_of(parts["train"], planned.fraction, planned.seed)
-    recipe = prepare(planned.system.recipe, planned.system.encoder, planned.settings)
+    corpora = known_parts(planned.corpus.sources(), tuple(assignment.fingerprints.items()))
+    parts = {"dev": corpora.dev, "test": corpora.test}
+    train = fraction_of(corpora.train, planned.fraction, planned.seed)
+    settings = {**corpora.settings, **planned.settings}
+    recipe = prepare(planned.system.recipe, planned.system.encoder, settings)
     torch.set_float32_matmul_precision("high" if plan.tf32 else "highest")
     began = time.perf_counter()
-    model = train_model(assignment, recipe, Corpora(train, parts.get("dev", ())))
+    model = train_model(assignment, recipe, replace(corpora, train=train, test=()))
     trained = time.perf_counter()
     found = {part: score(model, part, parts[part], assignment) for part in plan.evaluate}
     if plan.keep_models:
@@ -89,7 +88,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     line = {
         "name": planned.system.name,
         **dict(zip(("recipe", "variant"), _system_and_variant(planned.system.recipe), strict=True)),
-        "settings": dict(planned.settings),
+        "settings": settings,
         "encoder": planned.system.encoder or encoder_name(model.recipe),
         "corpus": {"name": planned.corpus.name, "fingerprints": dict(assignment.fingerprints)},
         "lexicon": planned.corpus.lexicon,
@@ -104,6 +103,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
         "epochs": model.recipe.train.epochs,
         "train_coverage": model.facts["coverage"],
         **{part: scores.to_dict() for part, scores in found.items()},
+        **({"corpora": model.facts["corpora"]} if corpora.plan is not None else {}),
         "seconds": {
             "training": round(trained - began, 1),
             "scoring": round(scored - trained, 1),
@@ -145,15 +145,21 @@ def score(model: Recognizer, part: str, gold: Sequence[Document], assignment: As
     return replace(scores, coverage={**scores.coverage, **coverage.to_dict()})
 
 
-def read_part(paths: Sequence[Path], format: str | None) -> tuple[Document, ...]:
-    """The documents of some files."""
-    return tuple(document for path in paths for document in documents_of(path, format))
+def read_parts(sources: Sources) -> Corpora:
+    """The documents of a corpus; of several together, dev and test are those of their target."""
+    if sources.several is not None:
+        return corpora_of(None, None, None, None, sources.several)
+    parts = {
+        part: [document for path in paths for document in documents_of(path, sources.format)]
+        for part, paths in sources.files
+    }
+    return Corpora(parts["train"], parts.get("dev", ()), parts.get("test", ()))
 
 
-@lru_cache(maxsize=6)
-def known_part(paths: tuple[Path, ...], format: str | None, fingerprint: str) -> tuple[Document, ...]:
+@lru_cache(maxsize=2)
+def known_parts(sources: Sources, fingerprints: tuple[tuple[str, str], ...]) -> Corpora:
     """The same; a worker that goes on with the same content does not read it again."""
-    return read_part(paths, format)
+    return read_parts(sources)
 
 
 def device_name(model: Recognizer) -> str:
