@@ -12,10 +12,12 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 import wingspan
+from tiny import sentence
 from tiny_models import tiny_t5
 from trainings import alike, dev_documents, run_of, tiny, train_documents
 from wingspan.adapters import Lora, adapted_layers, chosen_layers, counted, merge, put_in
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.model import tensors
 from wingspan.recipe import Recipe
 from wingspan.recipes import find
 from wingspan.record import from_record, override, to_record
@@ -215,6 +217,21 @@ def test_a_missing_extra_is_one_sentence(folders, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(ValueError, match=r"adapters need PEFT; install it with: pip install 'wingspan\[peft\]'"):
         run_of(adapted(folders["bert"]))
+
+
+@pytest.mark.parametrize("kind", ["t5", "bert"])
+def test_gradient_checkpointing_changes_no_gradient_of_adapters(folders, kind):
+    found = []
+    for saving in (False, True):
+        settings = dict(adapters=SMALL, dropout=0.0, gradient_checkpointing=saving)
+        encoder = PretrainedEncoder(name=str(folders[kind]), **settings).train()
+        torch.manual_seed(0)
+        encoder.adapt(merged=False)
+        encoder(tensors(encoder.tokenize([sentence("the drugs in genexys")]), "cpu")).top.square().sum().backward()
+        found.append({name: value.grad for name, value in encoder.model.named_parameters() if ".lora_B" in name})
+    assert all(value.any() for value in found[0].values())
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -47,6 +47,11 @@ def test_fewer_bits_give_nearly_the_same_vectors_and_learn_nothing(folder, bits,
     assert not [name for name in encoder.state_dict() if name.startswith("model.")]
 
 
+def test_deep_spans_copy_no_quantized_blocks(folders):
+    assert PretrainedEncoder(name=str(folders["bert"])).blocks is not None
+    assert quantized(folders["bert"], "8bit").blocks is None
+
+
 @pytest.mark.parametrize("bits", ["8bit", "4bit"])
 def test_a_folder_holds_adapters_and_says_which_base(folder, folders, bits, tmp_path):
     pytest.importorskip("bitsandbytes", reason="the extra quantized is not installed")

@@ -91,3 +91,9 @@ def test_batches_and_documents_are_shared_out():
         assert all(rows[0] in part and rows[1] in part or rows[0] not in part for part in found)
     assert [len(part) for part in shared_out(rows, 2)] == [3, 3]
     assert shared_out([], 2) == [[], []]
+
+
+def test_other_verbs_do_not_run_in_several_processes(shell, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    out, error = shell("info", shell.model, code=1)
+    assert "several processes can train together and nothing else" in error

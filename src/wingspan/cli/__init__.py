@@ -32,9 +32,8 @@ def main() -> None:
         vectors,
     )
 
-    if os.environ.get("WORLD_SIZE", "1") != "1":  # one of torchrun's: torch warns of what is meant to be so
-        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
+        check_processes()
         app()
     except BrokenPipeError:  # `wingspan predict ... | head`: the reader has gone, which is no error of ours
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -48,6 +47,15 @@ def main() -> None:
     except (ValueError, OSError) as error:
         print(f"wingspan: {describe(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def check_processes() -> None:
+    """Of several processes that torchrun has started, all train together; any other verb would run once in each."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return
+    if sys.argv[1:2] != ["train"]:
+        raise ValueError("several processes can train together and nothing else; start this one without torchrun")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch would warn of what is meant to be so
 
 
 def describe(error: Exception) -> str:

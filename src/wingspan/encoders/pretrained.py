@@ -29,11 +29,11 @@ from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.corpus_tokens import CorpusTokens
 from wingspan.encoders import Encoder, Words
+from wingspan.piece_pooling import Pooling, pool_pieces
 from wingspan.pieces import PieceTokenize
 from wingspan.precision import at_least_float32
 from wingspan.quantization import Bits, keep_exact, store_elsewhere
 
-Pooling = Literal["first", "last", "mean", "max"]
 Precision = Literal["float32", "bfloat16", "float16"]
 BASE = "encoder/base.json"
 
@@ -140,7 +140,8 @@ class PretrainedEncoder(Encoder):
     def blocks(self) -> nn.ModuleList | None:
         """The Transformer blocks of models built like BERT; parts that copy them compute in float32."""
         stack = getattr(getattr(self.model, "encoder", None), "layer", None)
-        return stack if isinstance(stack, nn.ModuleList) and self.model.dtype == torch.float32 else None
+        plain = self.base is None and self.model.dtype == torch.float32
+        return stack if isinstance(stack, nn.ModuleList) and plain else None
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""
@@ -182,20 +183,8 @@ class PretrainedEncoder(Encoder):
 
     def _units(self, states: Tensor, inputs: Inputs) -> Tensor:
         """Pieces to units.  (B, T, D) -> (B, L, D)"""
-        batch, longest = inputs.unit_mask.shape
-        if self.pooling in ("max", "mean"):
-            how = "amax" if self.pooling == "max" else "mean"
-            # over all sentences at once: one index per row is ten times faster on a CPU than one per number
-            first = torch.arange(0, batch * (longest + 1), longest + 1, device=states.device)[:, None]
-            owner = (inputs.unit_of_token + first).flatten().unsqueeze(-1).expand(-1, states.shape[-1])
-            room = states.new_zeros(batch * (longest + 1), states.shape[-1])  # one row more: specials and padding
-            pooled = room.scatter_reduce(0, owner, states.flatten(0, 1), how, include_self=False)
-            return pooled.view(batch, longest + 1, -1)[:, :longest]
-        none = inputs.unit_of_token.new_zeros(batch, longest + 1)
-        count = none.scatter_add(1, inputs.unit_of_token, torch.ones_like(inputs.unit_of_token))[:, :longest]
-        past = count.cumsum(1) + len(self.tokenize.front)
-        at = past - count if self.pooling == "first" else past - 1
-        return states.gather(1, at.clamp(0, states.shape[1] - 1).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        units, front = inputs.unit_mask.shape[1], len(self.tokenize.front)
+        return pool_pieces(states, inputs.unit_of_token, units, self.pooling, front)
 
     def _sentence(self, states: Tensor, inputs: Inputs) -> Tensor:
         """The vector of the first special token, or the mean where the tokenizer has none.  (B, T, D) -> (B, D)"""
