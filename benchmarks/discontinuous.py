@@ -4,6 +4,8 @@ python benchmarks/discontinuous.py --data DATA --seeds 1,2,3 --workers 16 --enco
     --predictions FOLDER --output benchmarks/results/discontinuous.jsonl
 python benchmarks/discontinuous.py --compare --data DATA --predictions FOLDER \
     --output benchmarks/results/discontinuous-significance.jsonl
+python benchmarks/discontinuous.py --examples --data DATA --predictions FOLDER \
+    --output benchmarks/results/discontinuous-examples.jsonl
 
 The rule (`nearest`) joins what the `split` model finds; its gap is tuned on dev twice, for all entities and for
 discontinuous ones alone. Runs that the output file holds already are not run again.
@@ -146,25 +148,50 @@ def found(folder: Path, corpus: str, name: str, part: str, right: Sequence[Any])
 
 
 def examples(given: argparse.Namespace) -> None:
-    """Discontinuous entities of the test part that links of the first seed found, missed or made up, by kind."""
+    """What became of the discontinuous test entities with links, first seed: counts by kind, and some of each."""
+    rows = []
     for corpus in given.corpora.split(","):
         right = gold(given.data / corpus, "test", limit=given.limit)
+        kinds: dict[str, list[Row]] = {}
         for run in found(given.predictions, corpus, "links", "test", right)[:1]:
             for document, guess in zip(right, run, strict=True):
                 wanted, given_ones = ({e for e in d.entities if e.discontinuous} for d in (document, guess))
-                kinds = {"missed": wanted - given_ones, "spurious": given_ones - wanted, "right": wanted & given_ones}
-                for kind, entities in kinds.items():
-                    for one in sorted(entities, key=lambda entity: entity.spans):
-                        places = " ".join(f"{start}-{end}" for start, end in one.spans)
-                        texts = " … ".join(document.text[start:end] for start, end in one.spans)
-                        print(corpus, kind, document.id, one.label, places, repr(texts), f"{one.score:.2f}", sep="\t")
+                for one in sorted(wanted | given_ones, key=lambda entity: entity.spans):
+                    if one in wanted and one in given_ones:
+                        kind = "right"
+                    else:
+                        others = guess.entities if one in wanted else document.entities
+                        kind = ("missed, " if one in wanted else "made up, ") + verdict(one, others)
+                    texts = " … ".join(document.text[start:end] for start, end in one.spans)
+                    shown = {"document": document.id, "label": one.label, "spans": one.spans, "text": texts}
+                    kinds.setdefault(kind, []).append({**shown, "score": one.score})
+        for kind in sorted(kinds, key=lambda kind: (kind != "right", -len(kinds[kind]))):
+            few = [one for one in kinds[kind] if len(one["text"]) <= 60][:: max(len(kinds[kind]) // 3, 1)][:3]
+            rows.append({"corpus": corpus, "kind": kind, "count": len(kinds[kind]), "examples": few})
+            print(corpus, kind, len(kinds[kind]), [one["text"] for one in few], flush=True)
+    given.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def verdict(one: Any, others: Iterable[Any]) -> str:
+    """What stands on the other side in the place of an entity: the likeliest reason first."""
+    near = [other for other in others if any(a.overlaps(b) for a in one.spans for b in other.spans)]
+    if any(other.spans == one.spans for other in near):
+        return "under another label"
+    same = [other for other in near if other.label == one.label]
+    if any(other.discontinuous and set(other.spans) & set(one.spans) for other in same):
+        return "beside one that shares a fragment"
+    if any(other.discontinuous for other in same):
+        return "with other borders"
+    if any(other.spans[0].contains(one.hull) for other in same):
+        return "inside one that is in one piece"
+    return "where a part of it is in one piece" if same else "where nothing of its label is"
 
 
 def main() -> None:
     """Runs, or compares what the runs found, or shows it."""
     parser = arguments(__doc__)
     parser.add_argument("--compare", action="store_true", help="no runs: significance from --predictions")
-    parser.add_argument("--examples", action="store_true", help="no runs: what links found, from --predictions")
+    parser.add_argument("--examples", action="store_true", help="no runs: what became of entities, from --predictions")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--recipes", default=",".join(TRAINED))

@@ -67,6 +67,18 @@ def intervals() -> str:
     return "\n".join(lines)
 
 
+def examples() -> str:
+    """What became of discontinuous test entities, with examples by document and characters."""
+    lines = ["| corpus | with links, first seed | how many | for example |", "|---|---|---|---|"]
+    for row in rows("discontinuous-examples"):
+        shown = []
+        for one in row["examples"]:
+            places = ", ".join(f"{start}-{end}" for start, end in one["spans"])
+            shown.append(f"*{one['text']}* ({one['label']}, {one['document']}: {places})")
+        lines.append(f"| {CORPORA[row['corpus']]} | {row['kind']} | {row['count']} | {'; '.join(shown)} |")
+    return "\n".join(lines)
+
+
 def joining() -> str:
     """How long 200 fragments of one sentence take, by their links: all of one label, and shared out among ten."""
     lines = ["| links | one label: entities | stopped early | ms | ten labels: ms |", "|---|---|---|---|---|"]

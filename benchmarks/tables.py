@@ -228,6 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "discontinuous": discontinuous_tables.accuracy,
     "discontinuous-significance": discontinuous_tables.significance,
     "discontinuous-intervals": discontinuous_tables.intervals,
+    "discontinuous-examples": discontinuous_tables.examples,
     "joining": discontinuous_tables.joining,
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
