@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -13,8 +12,6 @@ from several import TYPES, save_two, two_corpora
 from trainings import TINY, dev_documents, tiny, train_documents
 from wingspan.corpora.corpora_file import read_corpora
 from wingspan.corpora.label_map import LabelMap
-from wingspan.objectives.classification import Classification
-from wingspan.recipe import Term
 from wingspan.runs.by_corpus import mapped_gold, only
 from wingspan.text import Document, Entity
 from wingspan.training.fitting import fit
@@ -112,19 +109,6 @@ def test_tags_learn_from_several_corpora_too(trained):
         found = model.predict(dev_documents(10), dataset=name)
         assert {entity.label for document in found for entity in document.entities} <= set(labels)
     assert model.facts["corpora"]["drugs"]["dev"]["micro"]["f1"] > 0
-
-
-class OneOnly(Classification):
-    """An objective that cannot tell corpora apart."""
-
-    one_corpus = True
-
-
-def test_an_objective_that_cannot_tell_corpora_apart_says_so():
-    recipe = replace(tiny("baseline"), terms={"spans": Term(partial(OneOnly))})
-    plan = two_corpora(2)
-    with pytest.raises(ValueError, match=r"spans cannot learn from several corpora \(drugs, genes\)"):
-        fit(recipe, plan.training, declared=plan.labels)
 
 
 def test_shared_labels_with_a_map_are_the_targets(tmp_path):

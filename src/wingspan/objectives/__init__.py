@@ -51,8 +51,6 @@ class Objective(nn.Module, ABC):
     """Whether features are looked at, in training and reading; some heads leave them out where nobody asks."""
     needs_gold_vectors: ClassVar[bool] = False
     """Whether the loss is about the vectors of gold spans (`States.gold`)."""
-    one_corpus: ClassVar[bool] = False
-    """Whether it cannot tell the classes of several corpora apart."""
     reads_spans: ClassVar[bool] = True
     """Whether candidates and their scores are looked at; a tagger needs words only, so spans are left out."""
 

@@ -67,7 +67,6 @@ def fit(
             "to each other, and give it with --corpora"
         )
     labels = declared or (labels if start is None else both(start.labels, labels))
-    check_objectives(recipe, labels)
     torch.manual_seed(seed)
     if start is not None:
         recipe = replace(recipe, encoder=start.recipe.encoder)
@@ -98,16 +97,6 @@ def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
     if unknown:
         raise ValueError(f"--from: this model has no token for the corpus {unknown[0]!r}; train a new one")
     return recipe
-
-
-def check_objectives(recipe: Recipe, labels: LabelSet) -> None:
-    """An objective that cannot tell corpora apart is said before anything is built."""
-    for name, term in recipe.terms.items():
-        if len(labels.types) > 1 and getattr(made_by(term.objective), "one_corpus", False):
-            raise ValueError(
-                f"recipe {recipe.name!r}: {name} cannot learn from several corpora ({', '.join(labels.types)}); "
-                "use a recipe without them, or train on one corpus"
-            )
 
 
 def study(recipe: Recipe, sentences: Sequence[Sentence], lexicon: Synonyms | None) -> dict[str, Any]:
