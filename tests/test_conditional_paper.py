@@ -16,6 +16,7 @@ from torch import nn
 
 from conditionals import MAP, run_of, small
 from several import two_corpora
+from tiny import sentence
 from trainings import HASHED, on_cpu
 from wingspan.corpora.label_map import read_label_map
 from wingspan.mixing import epoch_batches
@@ -129,6 +130,19 @@ def test_the_released_code_has_another_map_for_gnormplus():
     }
     assert differ == {("gnormplus", "FamilyName"): ("Gene", None), ("gnormplus", "DomainMotif"): (None, "Gene")}
     assert set(code.targets) == set(table7.targets)
+
+
+def test_with_bert_every_corpus_is_the_unknown_token(folders):
+    recipe = find("conditional/paper")
+    settings = {**recipe.encoder.keywords, "name": str(folders["bert"]), "corpora": ("drugs", "genes")}
+    encoder = recipe.encoder.func(**settings)
+    tokens = encoder.tokenize([sentence("a b", dataset=name) for name in ("drugs", "genes")]).tokens
+    unknown = encoder.tokenizer.unk_token_id
+    assert tokens[0].tolist() == tokens[1].tolist()
+    assert tokens[0, -2] == unknown
+    assert encoder.corpus_tokens is None  # nothing was added, nothing learns
+    own = find("conditional").encoder.keywords
+    assert own["corpus_token"] == "end"
 
 
 def test_what_counts_is_read_in_float32_by_the_loss():

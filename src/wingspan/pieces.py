@@ -16,6 +16,10 @@ CHARACTERS_PER_WORD = 256
 CACHED_WORDS = 200_000
 
 
+CorpusToken = Literal["end", "unknown"]
+"""A corpus' name behind the pieces: a token of its own, or the unknown one, as paper 004's code has it with BERT."""
+
+
 class PieceTokenize(Tokenize):
     """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after.
 
@@ -30,6 +34,7 @@ class PieceTokenize(Tokenize):
         unit: Literal["word", "piece"],
         vocabulary: int,
         corpora: Sequence[str] = (),
+        corpus_token: CorpusToken | None = "end",
     ) -> None:
         self.backend = tokenizer.backend_tokenizer
         self.backend.no_truncation()  # both are stored in some tokenizer.json files and would cut text silently
@@ -45,7 +50,9 @@ class PieceTokenize(Tokenize):
         self.padding = tokenizer.pad_token_id or 0
         self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
         self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
-        named = [[*self.behind, vocabulary + at, *self.behind] for at in range(len(corpora))]
+        corpora = corpora if corpus_token is not None else ()
+        marks = [vocabulary + at if corpus_token == "end" else self.unknown for at in range(len(corpora))]
+        named = [[*self.behind, mark, *self.behind] for mark in marks]
         self.endings = dict(zip(corpora, named, strict=True))
         self.ending = named[0] if named else self.behind
         self.max_length = max_length - len(self.front) - len(self.ending)

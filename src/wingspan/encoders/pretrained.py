@@ -30,7 +30,7 @@ from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.corpus_tokens import CorpusTokens
 from wingspan.encoders import Encoder, Words
 from wingspan.piece_pooling import Pooling, pool_pieces
-from wingspan.pieces import PieceTokenize
+from wingspan.pieces import CorpusToken, PieceTokenize
 from wingspan.precision import at_least_float32
 from wingspan.quantization import Bits, keep_exact, store_elsewhere
 
@@ -45,8 +45,8 @@ class PretrainedEncoder(Encoder):
     `dtype` is what the Transformer computes in; the vectors it gives are float32 outside of autocast.
     `dropout` replaces the model's own; `word_dropout` hides whole words in training, so that context must do.
     With `adapters` the Transformer is frozen and they learn; with `quantize` it is frozen in so many bits.
-    `corpus_token` puts the name of the sentence's corpus behind it, as a token that learns; `corpora` are their names,
-    the target's first, which a training fills in.
+    `corpus_token` puts the name of the sentence's corpus behind it, at the `end`, as a token that learns (`unknown`: as
+    the unknown one); `corpora` are their names, the target's first, which a training fills in.
     """
 
     tokenize: PieceTokenize
@@ -66,7 +66,7 @@ class PretrainedEncoder(Encoder):
         revision: str | None = None,
         adapters: Lora | None = None,
         quantize: Bits | None = None,
-        corpus_token: Literal["end"] | None = None,
+        corpus_token: CorpusToken | None = None,
         corpora: tuple[str, ...] = (),
     ) -> None:
         model, tokenizer = open_named(name, revision, getattr(torch, dtype), quantize)
@@ -82,7 +82,8 @@ class PretrainedEncoder(Encoder):
             max_length=max_length,
             gradient_checkpointing=gradient_checkpointing,
             adapters=adapters,
-            corpora=corpora if corpus_token else (),
+            corpus_token=corpus_token,
+            corpora=corpora,
             base=None if quantize is None else base_record(name, revision, model),
         )
 
@@ -100,6 +101,7 @@ class PretrainedEncoder(Encoder):
         max_length: int,
         gradient_checkpointing: bool,
         adapters: Lora | None,
+        corpus_token: CorpusToken | None,
         corpora: tuple[str, ...],
         base: dict[str, Any] | None,
     ) -> None:
@@ -127,8 +129,8 @@ class PretrainedEncoder(Encoder):
         if getattr(places, "padding_idx", None) is not None:
             positions -= places.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
         table, pieces = model.get_input_embeddings(), min(max_length, positions)
-        self.tokenize = PieceTokenize(tokenizer, pieces, unit, table.num_embeddings, corpora)
-        names = [self.tokenize.pieces(corpus) for corpus in corpora]
+        self.tokenize = PieceTokenize(tokenizer, pieces, unit, table.num_embeddings, corpora, corpus_token)
+        names = [self.tokenize.pieces(corpus) for corpus in corpora] if corpus_token == "end" else []
         self.corpus_tokens = CorpusTokens(table, table.num_embeddings, names) if names else None
         self.size = model.config.hidden_size
         use_shapes = self.tokenize.lower_case if shapes is None else shapes
@@ -225,7 +227,6 @@ class PretrainedEncoder(Encoder):
         chosen.apply_defaults()
         own = dict(chosen.arguments)
         name, _, quantize = own.pop("name"), own.pop("revision"), own.pop("quantize")
-        own["corpora"] = own["corpora"] if own.pop("corpus_token") else ()
         base = None
         try:
             with quiet():

@@ -29,7 +29,13 @@ CITATION = "Oi and Miwa 2025, Enhancing NER by Harnessing Multiple Datasets with
 
 WEIGHT = 1e-4
 """The paper's alpha (Table 4, Figure 2)."""
-FRESH = {"model.scorer": 10.0, "objectives": 10.0, "objectives.cvae.rows": 5.0, "model.encoder.shapes": 10.0}
+FRESH = {
+    "model.scorer": 10.0,
+    "objectives": 10.0,
+    "objectives.cvae.rows": 5.0,
+    "model.encoder.shapes": 10.0,
+    "model.encoder.corpus_tokens": 10.0,
+}
 """What is not pretrained learns faster; the rows of labels half as fast as the rest of it."""
 
 
@@ -38,7 +44,7 @@ def multi(name: str = "multi") -> Recipe:
     return Recipe(
         name=f"conditional/{name}",
         paper=CITATION,
-        encoder=partial(PretrainedEncoder, name="minilm", pooling="max"),
+        encoder=partial(PretrainedEncoder, name="minilm", pooling="max", corpus_token="end"),
         spans=partial(ProjectedSpans, around=partial(PooledSpans, views=("first", "last"), width_size=150)),
         head=partial(FeedForwardHead, shares=(1.0, 0.5), dropout=0.2),
         terms={"spans": Term(partial(Classification))},
@@ -68,7 +74,7 @@ def paper() -> Recipe:
     start = reconstructed("paper", trained=False, over="everything")
     return replace(
         start,
-        encoder=partial(PretrainedEncoder, name=PUBMEDBERT, pooling="first", shapes=False),
+        encoder=partial(PretrainedEncoder, name=PUBMEDBERT, pooling="first", shapes=False, corpus_token="unknown"),
         terms={**start.terms, "spans": Term(partial(Classification, foreign="multiply"))},
         overlap="any",
         max_width=10,
