@@ -1,4 +1,5 @@
-"""Which spans are represented and scored: the whole grid, gold with sampled negatives, or the best of any width.
+"""Which spans are represented and scored: the whole grid, gold with sampled negatives, the best of any width, or given
+ones.
 
 Everything after the encoder sees `Candidates`: lists of (start, end), or the dense grid in the same shape.
 """
@@ -34,10 +35,12 @@ class CandidatePolicy(nn.Module, ABC):
     """Chooses candidates. Constructed as `part(encoder, max_width, *, settings...)`; `gold` is given in training only.
 
     `gives_lists`: not every span representation can take lists. `unlimited`: spans of any width can be chosen.
+    `given`: nothing is chosen, so `gold` has the spans, not their labels, in prediction too.
     """
 
     gives_lists: ClassVar[bool] = False
     unlimited: ClassVar[bool] = False
+    given: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
@@ -178,6 +181,26 @@ class Proposed(CandidatePolicy):
                 scores = scores + gated_sums(self.inside(top), left_gate, right_gate) / width
         real: Tensor = scores.masked_fill(~possible(inputs), -torch.inf)
         return real
+
+
+class Given(CandidatePolicy):
+    """The spans that are given, of any width, one candidate for each label of a span: what is left to say is its type.
+
+    See: paper 001, whose system never looks at any other span.
+    """
+
+    gives_lists = True
+    unlimited = True
+    given = True
+
+    def __init__(self, encoder: Encoder, max_width: int) -> None:
+        super().__init__()
+
+    def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
+        """The spans of `gold` in its order."""
+        if gold is None:
+            raise ValueError("this model types given spans; give it documents with entities, it finds none itself")
+        return Candidates(gold.start, gold.end.clamp(min=1), gold.mask, None)
 
 
 def possible(inputs: Inputs) -> Tensor:

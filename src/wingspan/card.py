@@ -9,6 +9,9 @@ from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
 from wingspan.recipe import Recipe
 
+FIGURES = ("precision", "recall", "f1")
+INPUTS = {"recognition": '"Your text."', "typing": "[document_with_entities]"}
+
 
 def model_card(
     recipe: Recipe, labels: LabelSet, facts: Mapping[str, Any], calibration: Calibration | None = None
@@ -28,15 +31,17 @@ def front_matter(facts: Mapping[str, Any]) -> list[str]:
     ]
     scores = facts.get("test") or facts.get("dev")
     if scores:
-        micro = scores["micro"]
+        typing = scores["protocol"] == "typing"
+        figures = {"accuracy": scores["accuracy"]} if typing else {name: scores["micro"][name] for name in FIGURES}
+        task = "Typing of given spans" if typing else "Named Entity Recognition"
         lines += [
             "model-index:",
             "- name: wingspan model",
             "  results:",
-            "  - task: {type: token-classification, name: Named Entity Recognition}",
+            f"  - task: {{type: token-classification, name: {task}}}",
             f"    dataset: {{name: '{'test' if facts.get('test') else 'dev'}', type: local}}",
             "    metrics:",
-            *(f"    - {{type: {name}, value: {micro[name]:.2f}}}" for name in ("precision", "recall", "f1")),
+            *(f"    - {{type: {name}, value: {value:.2f}}}" for name, value in figures.items()),
         ]
     return [*lines, "---"]
 
@@ -49,25 +54,21 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
         f"System: {recipe.paper}",
         "",
         f"Entity types: {', '.join(types) if types else 'none'}.",
-        f"{recipe.scope.capitalize()}; {recipe.overlap} decoding; entities are read from {recipe.read_with}.",
+        *about(recipe),
         "Documents of any length are read in overlapping windows; nothing is cut off.",
         "",
         "```python",
         "import wingspan",
         "",
         'model = wingspan.load("THIS FOLDER")',
-        'for entity in model.predict("Your text.")[0].to_dict()["entities"]:',
+        f'for entity in model.predict({INPUTS[recipe.protocol]})[0].to_dict()["entities"]:',
         '    print(entity["start"], entity["end"], entity["label"], entity["text"], entity["score"])',
         "```",
         "",
     ]
     for name in ("dev", "test"):
         if facts.get(name):
-            micro = facts[name]["micro"]
-            lines.append(
-                f"Strict {name} scores: precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, "
-                f"F1 {micro['f1']:.2f} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)."
-            )
+            lines.append(figures_of(name, facts[name]))
     for name, known in facts.get("corpora", {}).items():
         for part in ("dev", "test"):
             if part in known:
@@ -88,6 +89,25 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
         if facts.get(name) is not None:
             lines += ["", f"{name.replace('_', ' ').capitalize()}: {facts[name]}"]
     return lines
+
+
+def about(recipe: Recipe) -> list[str]:
+    """What the model looks at, and what it makes of it."""
+    if recipe.protocol == "typing":
+        return ["It says the types of spans that are given with a document. It finds no entities itself."]
+    return [f"{recipe.scope.capitalize()}; {recipe.overlap} decoding; entities are read from {recipe.read_with}."]
+
+
+def figures_of(part: str, scores: Mapping[str, Any]) -> str:
+    """The scores of a part in one sentence."""
+    if scores["protocol"] == "typing":
+        right = f"{scores['correct']} of {scores['total']} right"
+        return f"Typing accuracy on {part}, gold spans given: {scores['accuracy']:.2f} ({right})."
+    micro = scores["micro"]
+    return (
+        f"Strict {part} scores: precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, "
+        f"F1 {micro['f1']:.2f} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)."
+    )
 
 
 def scores_mean(facts: Mapping[str, Any], calibration: Calibration | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from wingspan.batch import Inputs, entities_found, narrowed
+from wingspan.batch import Gold, Inputs, entities_found, narrowed
 from wingspan.decoding import resolve
 from wingspan.joining import Linkable, entities_joined, join_nearest
 from wingspan.labels import LabelSet
@@ -35,11 +35,16 @@ def read(
     thresholds: Thresholds = None,
     temperature: float = 1.0,
     bar: float | None = None,
+    spans: Gold | None = None,
 ) -> Reading:
-    """Entities in one piece, and fragments with a chance of at least the `bar`, by default the recipe's."""
+    """Entities in one piece, and fragments with a chance of at least the `bar`, by default the recipe's.
+
+    `spans` are those that a model is to type, where it finds none itself.
+    """
     reader: Any = learner.objectives[recipe.reader]
     links: Any = learner.objectives["links"] if recipe.read_with == "links" else None
-    states = learner.model(tensors(inputs, device), spans=reader.reads_spans, features=links is not None)
+    on_device = tensors(inputs, device), tensors(spans, device)
+    states = learner.model(*on_device, spans=reader.reads_spans, features=links is not None)
     given = {} if temperature == 1.0 else {"temperature": temperature}
     inside = narrowed(inputs)
     entities = entities_found(reader.read(states, thresholds, **given), inside, labels)

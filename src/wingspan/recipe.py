@@ -17,6 +17,7 @@ from wingspan.candidates import CandidatePolicy, Grid, Proposed
 from wingspan.corpora.segment import Segmenting
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
+from wingspan.evaluation.protocols import Protocol
 from wingspan.heads import Head
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.joining import Joining
@@ -26,6 +27,7 @@ from wingspan.objectives import Objective, Sizes, Thresholds
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
+from wingspan.objectives.typing import Typing
 from wingspan.schedules import Moment
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.pooled import PooledSpans
@@ -97,6 +99,11 @@ class Recipe:
         return None if unlimited or self.max_width == "auto" else self.max_width
 
     @property
+    def protocol(self) -> Protocol:
+        """Whether a model of this recipe finds spans, or says the types of given ones."""
+        return "typing" if getattr(made_by(self.candidates), "given", False) else "recognition"
+
+    @property
     def unit(self) -> str:
         """What widths count: words, or pieces where the encoder is set to them."""
         setting = inspect.signature(self.encoder).parameters.get("unit")
@@ -105,6 +112,8 @@ class Recipe:
     @property
     def scope(self) -> str:
         """Which spans are looked at, in a few words."""
+        if self.protocol == "typing":
+            return "given spans of any width"
         if made_by(self.candidates) is not Proposed:
             return f"spans up to {self.max_width} {self.unit}s"
         settings = inspect.signature(self.candidates).parameters
@@ -186,6 +195,8 @@ def assemble(
     trained = any(isinstance(objective, Proposing) for objective in objectives.values())
     if not predicting and trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
         raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
+    if isinstance(objectives[recipe.read_with], Typing) != (recipe.protocol == "typing"):
+        raise ValueError(f"recipe {recipe.name!r}: candidates Given and the objective Typing need each other")
     if not objectives[recipe.read_with].predicts:
         raise ValueError(f"recipe {recipe.name!r}: {recipe.read_with!r} cannot read entities; use spans, tags or links")
     weights = {name: term.weight for name, term in terms.items()}

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, get_args
 
 import torch
 
 from wingspan import checkpoint, readers
-from wingspan.batch import CALIBRATED, Collate
+from wingspan.batch import Collate, narrowed
 from wingspan.card import model_card
 from wingspan.corpora.context import segment_all, segment_rows
 from wingspan.corpora.given_texts import Text, as_document
-from wingspan.corpora.gold import without_gold
-from wingspan.corpora.segment import place
-from wingspan.decoding import Overlap, resolve
+from wingspan.decoding import Overlap
 from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
 from wingspan.objectives import Thresholds
+from wingspan.pending import Pending, Untyped, finished, given_spans
 from wingspan.recipe import Learner, Recipe
 from wingspan.sampling import batches
 from wingspan.text import Document, Entity, Sentence
 
 POOL_SENTENCES = 1024  # sorted by length together; also what bounds memory on streams and long documents
 POOL_WORDS = 65_536
-
-
-@dataclass
-class Pending:
-    """A document some of whose sentences may still be waiting."""
-
-    document: Document
-    entities: list[Entity] = field(default_factory=list)
-    waiting: int = 0
-    complete: bool = False
 
 
 class Recognizer:
@@ -165,6 +154,8 @@ class Recognizer:
         is_split_into_words: bool,
         dataset: str | None,
     ) -> Iterator[Document]:
+        typing = self.recipe.protocol == "typing"
+        kind = Untyped if typing else Pending
         waiting: deque[Pending] = deque()
         unread: deque[Pending] = deque()  # those of them that may have more sentences
         pool: list[tuple[Pending, Sentence]] = []
@@ -173,13 +164,13 @@ class Recognizer:
         def documents() -> Iterator[Document]:
             for number, text in enumerate(texts):
                 document = as_document(text, number, is_split_into_words)
-                pending = Pending(replace(without_gold(document), dataset=dataset or document.dataset))
+                pending = kind(replace(document, dataset=dataset or document.dataset))
                 waiting.append(pending)
                 unread.append(pending)
-                yield replace(pending.document, dataset=dataset or self.labels.target)
+                yield replace(pending.asked, dataset=dataset or self.labels.target)
 
         measure = self.learner.model.encoder.tokenize.measure
-        for sentence in segment_rows(documents(), self.recipe.segments, measure, gold=False):
+        for sentence in segment_rows(documents(), self.recipe.segments, measure, gold=typing):
             if sentence is not None:
                 pool.append((unread[0], sentence))
                 unread[0].waiting += 1
@@ -207,11 +198,13 @@ class Recognizer:
             found = self.read([pool[at][1] for at in batch], threshold)
             for at, entities in zip(batch, found, strict=True):
                 pending, sentence = pool[at]
-                pending.entities.extend(place(sentence, entities))
-                pending.waiting -= 1
+                pending.take(sentence, entities)
 
     def read(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
-        """Entities in words, before any overlap is resolved; scores are those that decide it, not yet calibrated."""
+        """Entities in words, before any overlap is resolved; scores are those that decide it, not yet calibrated.
+
+        A model that types given spans says for the spans of each sentence how likely each type is.
+        """
         return readers.joined(self.reading(sentences, threshold), self.recipe, self.labels, threshold)
 
     @torch.inference_mode()
@@ -222,22 +215,8 @@ class Recognizer:
         inputs = self.collate.inputs(sentences)
         temperature = 1.0 if self.calibration is None else self.calibration.temperature
         model = (self.recipe, self.labels, self.learner)
-        return readers.read(*model, inputs, self.device, threshold, temperature, bar)
-
-
-def finished(waiting: deque[Pending], overlap: Overlap) -> Iterator[Document]:
-    """The documents at the front of the queue that have all their entities."""
-    while waiting and waiting[0].complete and not waiting[0].waiting:
-        done = waiting.popleft()
-        yield replace(done.document, entities=tuple(map(calibrated, resolve(done.entities, overlap))))
-
-
-def calibrated(entity: Entity) -> Entity:
-    """The entity with the score that users see."""
-    if CALIBRATED not in entity.meta:
-        return entity
-    rest = {key: value for key, value in entity.meta.items() if key != CALIBRATED}
-    return replace(entity, score=entity.meta[CALIBRATED], meta=rest)
+        spans = given_spans(sentences, narrowed(inputs)) if self.recipe.protocol == "typing" else None
+        return readers.read(*model, inputs, self.device, threshold, temperature, bar, spans)
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,7 +37,8 @@ class TrainSettings:
     correct_bias: bool = True
     """Whether Adam's means are scaled up while they are young; older implementations for BERT did not."""
     clip: float = 1.0
-    accumulate: int = 1
+    accumulate: int | Literal["epoch"] = 1
+    """How many batches share an optimizer step; `epoch`: all of one epoch do, one step each (full-batch training)."""
     precision: Literal["no", "bf16", "fp16"] = "no"
     budget: int = 16_384
     """The most units (sentences times longest) of one batch."""
@@ -49,7 +51,7 @@ class TrainSettings:
     whole_batches: bool = False
     """Whether batches that are not full are left out: the rest of each corpus, another one in each epoch."""
     patience: int | None = None
-    """Stop after so many epochs without a better dev F1."""
+    """Stop after so many epochs without a better dev F1, or accuracy where spans are given."""
     checkpoint_steps: int | None = None
     """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
 
@@ -57,7 +59,7 @@ class TrainSettings:
         """Numbers that cannot work are said before anything is read."""
         for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if isinstance(value, int) and value < 1:
                 raise ValueError(f"train.{name} is {value}; give at least 1")
         for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
             if getattr(self, name) < 0:
@@ -68,3 +70,8 @@ class TrainSettings:
             raise ValueError(f"train.temperature is {self.temperature}; give a number above 0")
         if self.warmup > 1:
             raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
+
+    @property
+    def together(self) -> int:
+        """The most batches that share an optimizer step."""
+        return sys.maxsize if self.accumulate == "epoch" else self.accumulate

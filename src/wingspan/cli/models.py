@@ -152,7 +152,7 @@ def evaluate(
     device: Device = None,
     threads: Threads = None,
 ) -> None:
-    """Scores a model on a corpus: strict precision, recall and F1, with what it can never find."""
+    """Scores a model on a corpus: strict precision, recall and F1, with what it can never find; or typing accuracy."""
     from rich.console import Console
 
     from wingspan.runs.evaluate import evaluate as run

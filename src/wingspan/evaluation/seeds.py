@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
+from wingspan.evaluation.given_spans import Share, TypingScores
 from wingspan.evaluation.scores import Average, Counts, Scores
 
 
@@ -46,16 +47,34 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(fmean(kept), stdev(kept) if len(kept) > 1 else None, kept)
 
 
-def over_seeds(runs: Sequence[Scores]) -> dict[str, Any]:
+def over_seeds(runs: Sequence[Scores | TypingScores]) -> dict[str, Any]:
     """The runs of one system as plain data, in the shape of one run's figures, each a mean with its deviation."""
-    labels, averages = label_rows(runs), average_rows(runs)
+    typed = [run for run in runs if isinstance(run, TypingScores)]
+    if typed:
+        return typing_over_seeds(typed)
+    found = [run for run in runs if isinstance(run, Scores)]
+    labels, averages = label_rows(found), average_rows(found)
     return {
         "protocol": "recognition",
-        "mode": runs[0].mode,
+        "mode": found[0].mode,
         "runs": len(runs),
         **{row.name: row.to_dict() for row in averages},
         "labels": {row.name: row.to_dict() for row in labels},
     }
+
+
+def typing_over_seeds(runs: Sequence[TypingScores]) -> dict[str, Any]:
+    """The same for runs that typed given spans."""
+    rows = accuracy_rows(runs)
+    figures = {name: {"accuracy": accuracy.to_dict()} for name, accuracy in rows[:-1]}
+    return {"protocol": "typing", "runs": len(runs), "accuracy": rows[-1][1].to_dict(), "labels": figures}
+
+
+def accuracy_rows(runs: Sequence[TypingScores]) -> list[tuple[str, Spread]]:
+    """The accuracy of each label, and of all together as the last row."""
+    names = sorted({label for run in runs for label in run.labels})
+    rows = [(name, spread(run.labels.get(name, Share(0, 0)).accuracy for run in runs)) for name in names]
+    return [*rows, ("all", spread(run.accuracy for run in runs))]
 
 
 def label_rows(runs: Sequence[Scores]) -> list[Row]:

@@ -75,6 +75,10 @@ def calibrate(
         raise ValueError(f"{model}: only a model folder can be calibrated in its place; give --output FOLDER")
     precision = aim(thresholds)
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    if recognizer.recipe.protocol == "typing":
+        raise ValueError(
+            f"{model}: this model types given spans, not found ones; its training calibrated it where it had --dev"
+        )
     gold = documents_of(dev, format)
     recognizer.calibration = None
     before = recognizer.predict(gold, batch_size=batch_size)
@@ -152,7 +156,8 @@ def decisions(recognizer: Recognizer, documents: Sequence[Document], batch_size:
     for batch in batches(lengths, batch_size, budget=recognizer.recipe.train.budget):
         arrays = recognizer.collate([sentences[at] for at in batch])
         inputs, gold = (tensors(part, recognizer.device) for part in (arrays.inputs, arrays.gold))
-        found = reader.decisions(recognizer.learner.model(inputs, spans=reader.reads_spans), gold)
+        given = gold if recognizer.recipe.protocol == "typing" else None
+        found = reader.decisions(recognizer.learner.model(inputs, given, spans=reader.reads_spans), gold)
         logits.append(found.logits.double().cpu().numpy())
         targets.append(found.target.cpu().numpy())
     if not logits:

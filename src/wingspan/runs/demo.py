@@ -10,7 +10,7 @@ from rich.console import Console
 
 from wingspan.corpora.builtin import corpus
 from wingspan.corpora.memorizer import memorizer
-from wingspan.evaluation.scores import recognition
+from wingspan.evaluation.scores import Scores, recognition
 from wingspan.runs.highlight import legend, show
 from wingspan.runs.reading import Corpora
 from wingspan.runs.train import Job, prepare, run
@@ -36,7 +36,7 @@ def demo(console: Console, output: Path | None = None, seed: int = 1) -> float:
         job = Job(prepare("baseline", None, {"train.epochs": EPOCHS}), Corpora(train, dev, test), folder, seed)
         model, scores = run(job, console)
         seconds = time.perf_counter() - began
-    assert scores is not None
+    assert isinstance(scores, Scores)
     remember = memorizer(train)
     dictionary = recognition(test, [remember(document) for document in test])
     console.print(

@@ -25,9 +25,11 @@ def announce(fitted: Fitted, console: Console) -> None:
     parts = [fitted.coverage.lines(), corpora_lines(fitted), encoder.lines(), *(part.lines() for part in objectives)]
     for line in chain.from_iterable(parts):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+    how = f"{recipe.overlap} decoding, entities read from {recipe.read_with}"
+    if recipe.protocol == "typing":
+        how = "each gets a type; scored by accuracy"
     console.print(
-        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, "
-        f"{recipe.overlap} decoding, entities read from {recipe.read_with}.",
+        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, {how}.",
         highlight=False,
         soft_wrap=True,
     )

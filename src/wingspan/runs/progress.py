@@ -13,6 +13,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from wingspan.evaluation.protocols import HEADLINES, headline, protocol_of
+
 if TYPE_CHECKING:  # the loop imports torch, which a bar does not need
     from wingspan.training.loop import Progress
 
@@ -20,15 +22,16 @@ SPEED_OVER = 300.0  # seconds that the speed is a mean of: longer than the pause
 
 
 class TrainingBar:
-    """Shows a training as it goes on: epoch, loss, dev F1, time left. A context manager; `update` takes each Progress.
+    """Shows a training as it goes on: epoch, loss, dev F1 or accuracy, time left.
 
-    The bar is drawn if `enabled` and on a terminal; the line at the end of each epoch is printed in any case.
+    A context manager; `update` takes each Progress. The bar is drawn if `enabled` and on a terminal; the line at the end
+    of each epoch is printed in any case.
     """
 
     def __init__(self, console: Console, enabled: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console
         self.clock = clock
-        self.f1: float | None = None
+        self.dev = ""
         self.first: tuple[float, int] | None = None  # when the first progress came, and at which step
         self.bars: Bars | None = None
         if enabled and console.is_terminal:
@@ -60,7 +63,7 @@ class TrainingBar:
     def update(self, progress: Progress) -> None:
         """Shows where the training is now."""
         if progress.scores is not None:
-            self.f1 = progress.scores.micro.f1
+            self.dev = f"dev {HEADLINES[protocol_of(progress.scores)]} {headline(progress.scores):.2f}"
         if self.bars is not None:
             self._move(self.bars, progress)
         if self.first is None:
@@ -82,7 +85,7 @@ class TrainingBar:
     def _figures(self, progress: Progress) -> str:
         loss = progress.losses.get("loss")
         known = [] if loss is None else [f"loss {loss:.4f}"]
-        return "  ".join(known if self.f1 is None else [*known, f"dev F1 {self.f1:.2f}"])
+        return "  ".join([*known, self.dev] if self.dev else known)
 
     def _line(self, progress: Progress) -> str:
         """One epoch in one line."""

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from wingspan.evaluation import Average, Counts, Scores, TypingScores, average_rows, label_rows
 from wingspan.evaluation.continuity import PARTS
+from wingspan.evaluation.seeds import accuracy_rows
 
 AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
 """How the rows below the labels are called; the second macro is the one of the n2c2 script."""
@@ -82,11 +83,18 @@ def print_modes(scores: Sequence[Scores], console: Console) -> None:
     _print_notes(dict.fromkeys(note for one in scores for note in one.notes), console)
 
 
-def print_seeds(runs: Sequence[Scores], console: Console) -> None:
+def print_seeds(runs: Sequence[Scores | TypingScores], console: Console) -> None:
     """Mean and standard deviation over several runs."""
-    averages, labels = average_rows(runs), label_rows(runs)
+    typed = [run for run in runs if isinstance(run, TypingScores)]
+    if typed:
+        rows = [(name, str(accuracy)) for name, accuracy in accuracy_rows(typed)]
+        title = f"Typing (gold spans given), mean ± sd over {len(typed)} runs"
+        Sheet(title, ("label", "accuracy"), rows[:-1], rows[-1:]).show(console)
+        return
+    found = [run for run in runs if isinstance(run, Scores)]
+    averages, labels = average_rows(found), label_rows(found)
     Sheet(
-        f"Recognition, {runs[0].mode}, mean ± sd over {len(runs)} runs",
+        f"Recognition, {found[0].mode}, mean ± sd over {len(runs)} runs",
         ("label", "precision", "recall", "F1"),
         [(row.name, str(row.precision), str(row.recall), str(row.f1)) for row in labels],
         [(AVERAGES[row.name], str(row.precision), str(row.recall), str(row.f1)) for row in averages],

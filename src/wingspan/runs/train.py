@@ -16,7 +16,9 @@ from wingspan.corpora.several import CorporaPlan
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.continuity import by_continuity
-from wingspan.evaluation.scores import Scores, recognition
+from wingspan.evaluation.given_spans import TypingScores
+from wingspan.evaluation.protocols import HEADLINES, Protocol, headline, measure
+from wingspan.evaluation.scores import Scores
 from wingspan.naming import Synonyms
 from wingspan.recipe import Recipe
 from wingspan.recipes import find
@@ -80,7 +82,7 @@ def train(
     corpora: str | Path | CorporaPlan | None = None,
     **others: Any,
 ) -> Recognizer:
-    """Trains a recognizer and returns the best one (by dev F1, or the last without dev documents).
+    """Trains a recognizer and returns the best one (by dev F1 or accuracy; without dev documents the last).
 
     `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
     format, or documents; `settings` are overrides as of `--set`. With `output` the model, the journal and the states
@@ -103,7 +105,7 @@ def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, An
     return chosen
 
 
-def run(job: Job, console: Console) -> tuple[Recognizer, Scores | None]:
+def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
@@ -179,7 +181,7 @@ def follow(
             for progress in train_loop(learning, accelerator):
                 bar.update(progress)
                 best.look_at(progress)
-                log(progress, journal, accelerator if tracked else None)
+                log(progress, learning.recipe.protocol, journal, accelerator if tracked else None)
                 if watch is not None:
                     watch(progress)
     except ValueError as error:
@@ -191,7 +193,7 @@ def follow(
             tracker.finish()
 
 
-def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
+def finish(model: Recognizer, job: Job, console: Console) -> Scores | TypingScores | None:
     """Calibrates the best model on dev, scores it on test, or on dev where there is none, and saves it with both."""
     fit_joining(model, job.corpora.dev, console, batch_size=64)
     if job.corpora.dev:
@@ -200,7 +202,9 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
     scores = None
     if gold:
         found = model.predict(gold, batch_size=64)
-        scores = replace(recognition(gold, found), continuity=by_continuity(gold, found))
+        scores = measure(model.recipe.protocol, gold, found)
+        if isinstance(scores, Scores):
+            scores = replace(scores, continuity=by_continuity(gold, found))
         model.facts[part] = scores.to_dict()
         model.facts["calibration_error"] = {part: calibration_of(gold, found).overall.error}
         console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")
@@ -215,10 +219,10 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | None:
     return scores
 
 
-def log(progress: Progress, journal: Journal | None, tracker: Accelerator | None) -> None:
+def log(progress: Progress, protocol: Protocol, journal: Journal | None, tracker: Accelerator | None) -> None:
     """One line per event in the journal, one point per event in the tracker."""
     place = progress.place
-    f1 = progress.scores.micro.f1 if progress.scores else None
+    dev = {f"dev_{HEADLINES[protocol].lower()}": headline(progress.scores) if progress.scores else None}
     if journal:
         journal.write(
             "epoch" if place.step == 0 else "progress",
@@ -227,8 +231,8 @@ def log(progress: Progress, journal: Journal | None, tracker: Accelerator | None
             step=place.total,
             steps=progress.steps,
             losses=dict(progress.losses),
-            dev_f1=f1,
             best=progress.best,
+            **dev,
         )
     if tracker is not None:
-        tracker.log({**progress.losses, **({"dev_f1": f1} if f1 is not None else {})}, step=place.total)
+        tracker.log({**progress.losses, **(dev if progress.scores else {})}, step=place.total)

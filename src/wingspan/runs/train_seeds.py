@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from wingspan.checkpoint import write_json
+from wingspan.evaluation.given_spans import TypingScores
 from wingspan.evaluation.scores import Scores
 from wingspan.evaluation.seeds import over_seeds
 from wingspan.runs.by_corpus import over_runs
@@ -18,7 +19,7 @@ from wingspan.runs.train import Job, run
 
 def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
     """One seed straight into the folder, several into `seed-N/` with a summary beside them. Returns the figures."""
-    scores: list[Scores] = []
+    scores: list[Scores | TypingScores] = []
     corpora: list[dict[str, Any]] = []
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")

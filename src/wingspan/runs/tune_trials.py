@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
+from wingspan.evaluation.protocols import headline
 from wingspan.ranges import Between, OneOf
 from wingspan.runs.processes import settle_in, speak_into
 from wingspan.runs.reading import gather
@@ -110,7 +111,7 @@ def try_settings(search: Search, trial: Any, console: Console) -> float:
         if progress.scores is None:
             return
         epochs += 1
-        best = max(best, progress.scores.micro.f1)
+        best = max(best, headline(progress.scores))
         trial.report(best, epochs)
         if trial.should_prune():
             raise optuna().TrialPruned

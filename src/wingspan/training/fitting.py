@@ -129,18 +129,19 @@ def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document], sta
 
 def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Coverage:
     """How many gold entities the resolved recipe can never find, and why."""
-    tags = recipe.read_with == "tags"
+    tags, typing = recipe.read_with == "tags", recipe.protocol == "typing"
     assert recipe.overlap != "auto", "overlap is resolved before coverage is measured"
     return measure_coverage(
         documents,
         recipe.segments,
         max_width=recipe.ceiling,
         measure=encoder.tokenize.measure,
-        overlap=recipe.overlap,
-        one_label_per_span=one_label(recipe),
-        discontinuous=recipe.read_with == "links" or recipe.joining.gap != 0,
+        overlap="any" if typing else recipe.overlap,
+        one_label_per_span=one_label(recipe) and not typing,
+        discontinuous=typing or recipe.read_with == "links" or recipe.joining.gap != 0,
         tags=tags,
         pieces=encoder.tokenize.unit == "piece",
+        gold=typing,
     )
 
 

@@ -13,7 +13,9 @@ import torch
 from accelerate import Accelerator
 
 from wingspan.batch import Collate
-from wingspan.evaluation.scores import Scores, recognition
+from wingspan.evaluation.given_spans import TypingScores
+from wingspan.evaluation.protocols import headline, measure
+from wingspan.evaluation.scores import Scores
 from wingspan.labels import LabelSet
 from wingspan.mixing import epoch_batches
 from wingspan.model import tensors
@@ -36,7 +38,7 @@ class Progress(NamedTuple):
     place: Place
     steps: int  # optimizer steps of the whole run
     losses: Mapping[str, float]  # means since the last progress
-    scores: Scores | None  # of the dev documents, at the end of an epoch
+    scores: Scores | TypingScores | None  # of the dev documents, at the end of an epoch
     best: bool  # the model is the best so far: save it
 
 
@@ -66,7 +68,7 @@ class Run:
 def train(run: Run, accelerator: Accelerator) -> Iterator[Progress]:
     """Trains phase by phase. Every random draw of a step follows from (seed, phase, epoch, step)."""
     plans = [plan(run, number) for number in range(len(run.recipe.phases))]
-    steps = sum(optimizer_steps(epochs, run.recipe.train.accumulate) for epochs in plans)
+    steps = sum(optimizer_steps(epochs, run.recipe.train.together) for epochs in plans)
     state = latest_state(run.states) if run.resume and run.states else None
     place = load_place(state) if state else Place()
     learner = accelerator.prepare(run.learner)
@@ -118,8 +120,8 @@ def train_phase(
     settings = run.recipe.train
     terms = phase.terms or tuple(run.recipe.terms)
     collate = collator(run.recipe, run.labels, run.learner)
-    total = optimizer_steps(epochs, settings.accumulate)
-    done = optimizer_steps(epochs[: place.epoch], settings.accumulate) + math.ceil(place.step / settings.accumulate)
+    total = optimizer_steps(epochs, settings.together)
+    done = optimizer_steps(epochs[: place.epoch], settings.together) + math.ceil(place.step / settings.together)
     for epoch in range(place.epoch, len(epochs)):
         if settings.patience is not None and place.stale >= settings.patience:
             return
@@ -134,8 +136,8 @@ def train_phase(
                 tensors(part, accelerator.device) for part in (batch.inputs, batch.gold, dict(batch.targets))
             )
             moment = Moment(place.phase, before + epoch, place.total, steps, step)
-            first = step - step % settings.accumulate
-            together = min(settings.accumulate, len(epochs[epoch]) - first)  # batches that share this optimizer step
+            first = step - step % settings.together
+            together = min(settings.together, len(epochs[epoch]) - first)  # batches that share this optimizer step
             goes_on = step + 1 - first < together
             with accelerator.no_sync(learner) if goes_on else nullcontext():
                 with accelerator.autocast(), idle(not mine):
@@ -165,8 +167,8 @@ def train_phase(
         check_weights(run.learner, place)
         learned = run.recipe.read_with in terms  # else there is nothing new to score
         scores = score(run, accelerator) if run.data.dev and learned else None
-        better = scores is None or place.best is None or scores.micro.f1 > place.best
-        best = place.best if scores is None or not better else scores.micro.f1
+        better = scores is None or place.best is None or headline(scores) > place.best
+        best = place.best if scores is None or not better else headline(scores)
         place = replace(place, epoch=epoch + 1, step=0, best=best, stale=0 if better else place.stale + 1)
         yield Progress(place, steps, means, scores, better)
         # after the consumer has saved the best model: a resumed run relies on it
@@ -180,14 +182,14 @@ def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
     return Collate(learner.model.encoder.tokenize, labels, targets)
 
 
-def score(run: Run, accelerator: Accelerator) -> Scores:
-    """Strict scores of the dev documents, read as prediction reads them."""
+def score(run: Run, accelerator: Accelerator) -> Scores | TypingScores:
+    """Scores of the dev documents, strict or of given spans, read as prediction reads them."""
     run.learner.eval()
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
     with accelerator.autocast():
         found = predict_together(recognizer, run.data.dev, accelerator, batch_size=64)
     run.learner.train()
-    return recognition(run.data.dev, found)
+    return measure(run.recipe.protocol, run.data.dev, found)
 
 
 def step_seed(seed: int, phase: int, epoch: int, step: int, process: int = 0) -> int:

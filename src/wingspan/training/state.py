@@ -21,7 +21,7 @@ from wingspan.checkpoint import read_object, read_weights, said, write_json, wri
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run is: the next batch to train on, and the best dev F1 so far."""
+    """Where a run is: the next batch to train on, and the best dev F1 or accuracy so far."""
 
     phase: int = 0
     epoch: int = 0

@@ -1,0 +1,70 @@
+"""Given spans get a type: cross entropy over the types alone. There is no "nothing" to say.
+
+See: paper 001, eq. 5 and its code, which accumulates the sum of these losses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from wingspan.batch import Found, Gold
+from wingspan.model import States
+from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
+
+IMPOSSIBLE = -1e4  # as a logit: no chance at any temperature, and still a number
+
+
+class Typing(Objective):
+    """One class of the corpus' types for each given span; needs candidates `Given`.
+
+    `reduction` is the mean over the spans of a batch, or their sum: where gradients of many batches are added up, the
+    sum makes every span count alike.
+    """
+
+    predicts = True
+    calibrates = True
+    _types: Tensor
+
+    def __init__(self, sizes: Sizes, *, reduction: Literal["mean", "sum"] = "mean") -> None:
+        super().__init__()
+        self.reduction = reduction
+        self._names = sizes.labels.names()
+        types = torch.from_numpy(sizes.labels.allowed())
+        types[:, [at for at, name in enumerate(self._names) if name is None]] = False
+        self.register_buffer("_types", types, persistent=False)
+
+    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
+        """The loss over all given spans; a span with two labels is two of them."""
+        cost = F.cross_entropy(self.logits(states).flatten(0, 1), gold.label.flatten(), reduction="none")
+        cost = cost.masked_fill(~gold.mask.flatten(), 0.0)
+        return cost.sum() if self.reduction == "sum" else cost.sum() / gold.mask.sum().clamp(min=1)
+
+    def logits(self, states: States) -> Tensor:
+        """Scores in float32, those that are no type of the corpus out of the question.  (B, M, C)"""
+        assert states.scores is not None
+        return states.scores.float().masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
+
+    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+        """The chances of all types of each given span, best or not: which one is said is decided span by span.
+
+        With thresholds, only the types that reach theirs.
+        """
+        assert states.candidates is not None
+        logits = self.logits(states)
+        chance, shown = logits.softmax(-1), (logits / temperature).softmax(-1)
+        lowest = [threshold_of(name, thresholds) or 0.0 for name in self._names]
+        enough = shown >= torch.tensor(lowest, dtype=shown.dtype, device=shown.device)
+        possible = states.candidates.mask.unsqueeze(-1) & self._types[states.inputs.dataset].unsqueeze(1)
+        rows, cells, label = torch.nonzero(possible & enough, as_tuple=True)
+        start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
+        scores = (chance,) if temperature == 1.0 else (chance, shown)
+        parts = (rows, start, end, label, *(score[rows, cells, label] for score in scores))
+        return Found(*(part.detach().cpu().numpy() for part in parts))
+
+    def decisions(self, states: States, gold: Gold) -> Decisions:
+        """Every given span is one."""
+        return Decisions(self.logits(states)[gold.mask], gold.label[gold.mask])
