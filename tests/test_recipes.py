@@ -15,8 +15,8 @@ from wingspan.recipe import Term, bundle
 from wingspan.recipes import NAMES, find, variants
 from wingspan.record import from_record, to_record
 
-# these have test_deep_recipe.py, test_compress_recipe.py, test_conditional_recipe.py, test_discontinuous_recipe.py
-OWN_TESTS = ("deep_span", "compress_generate", "conditional", "discontinuous")
+# these have files of their own: test_deep_recipe.py, test_typed_spans.py and so on
+OWN_TESTS = ("deep_span", "compress_generate", "conditional", "discontinuous", "typed_spans")
 ANY_ENCODER = [system for system in NAMES if system not in OWN_TESTS]
 EVERY = [f"{system}/{variant}" if variant else system for system in ANY_ENCODER for variant in variants(system)]
 # one of each kind on the tiny Transformer; the encoder makes no difference to the others

@@ -118,5 +118,6 @@ def scores_mean(facts: Mapping[str, Any], calibration: Calibration | None) -> li
     if calibration.thresholds and (facts.get("test") or facts.get("dev")):
         lines.append("The figures above were measured before these thresholds were chosen.")
     for part, error in facts.get("calibration_error", {}).items():
-        lines.append(f"Expected calibration error of found entities, {part}: {error:.2f} points.")
+        what = "typed" if facts.get(part, {}).get("protocol") == "typing" else "found"
+        lines.append(f"Expected calibration error of {what} entities, {part}: {error:.2f} points.")
     return lines

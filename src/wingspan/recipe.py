@@ -101,7 +101,8 @@ class Recipe:
     @property
     def protocol(self) -> Protocol:
         """Whether a model of this recipe finds spans, or says the types of given ones."""
-        return "typing" if getattr(made_by(self.candidates), "given", False) else "recognition"
+        given = getattr(made_by(self.candidates), "given", False) and self.read_with == "spans"
+        return "typing" if given else "recognition"
 
     @property
     def unit(self) -> str:
@@ -195,7 +196,7 @@ def assemble(
     trained = any(isinstance(objective, Proposing) for objective in objectives.values())
     if not predicting and trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
         raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
-    if isinstance(objectives[recipe.read_with], Typing) != (recipe.protocol == "typing"):
+    if any(isinstance(part, Typing) for part in objectives.values()) != bool(scorer and scorer.candidates.given):
         raise ValueError(f"recipe {recipe.name!r}: candidates Given and the objective Typing need each other")
     if not objectives[recipe.read_with].predicts:
         raise ValueError(f"recipe {recipe.name!r}: {recipe.read_with!r} cannot read entities; use spans, tags or links")

@@ -38,7 +38,7 @@ class TrainSettings:
     """Whether Adam's means are scaled up while they are young; older implementations for BERT did not."""
     clip: float = 1.0
     accumulate: int | Literal["epoch"] = 1
-    """How many batches share an optimizer step; `epoch`: all of one epoch do, one step each (full-batch training)."""
+    """How many batches share an optimizer step: the mean of their losses. `epoch`: all batches of one do, the sum."""
     precision: Literal["no", "bf16", "fp16"] = "no"
     budget: int = 16_384
     """The most units (sentences times longest) of one batch."""
@@ -75,3 +75,7 @@ class TrainSettings:
     def together(self) -> int:
         """The most batches that share an optimizer step."""
         return sys.maxsize if self.accumulate == "epoch" else self.accumulate
+
+    def share(self, batches: int) -> float:
+        """How much the loss of each batch counts where so many share an optimizer step."""
+        return 1.0 if self.accumulate == "epoch" else 1.0 / batches

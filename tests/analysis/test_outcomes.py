@@ -71,7 +71,7 @@ def test_losses_by_epoch(tmp_path):
     path = tmp_path / "journal.jsonl"
     path.write_text("".join(json.dumps(event) + "\n" for event in events))
     found = losses_by_epoch(path)
-    assert [(row.epoch, row.losses["loss"], row.dev_f1) for row in found] == [
+    assert [(row.epoch, row.losses["loss"], row.dev) for row in found] == [
         (1, 3.0, None),
         (2, 2.5, 41.0),
         (3, 1.0, 50.0),

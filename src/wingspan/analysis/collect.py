@@ -160,14 +160,17 @@ def represent(recognizer: Recognizer, picked: Sequence[Picked], latent: Latent |
 def chances(recognizer: Recognizer, scores: Tensor, dataset: Tensor) -> Tensor:
     """Chances of all classes in the eyes of each sentence's corpus, as they are before any calibration.
 
-    Where labels are asked one by one, "nothing" has what the likeliest of them leaves.
+    Where labels are asked one by one, "nothing" has what the likeliest of them leaves; a model that types given spans
+    never says it.
     """
+    nothing = torch.tensor([name is None for name in recognizer.labels.names()], device=scores.device)
+    if recognizer.recipe.protocol == "typing":
+        return scores.float().masked_fill(nothing, -torch.inf).softmax(-1)
     terms = [term for term in recognizer.learner.objectives.values() if isinstance(term, Classification)]
     scores = terms[0].classes.read(scores.float(), dataset) if terms else scores
     links = {term.link for term in terms}
     if links == {"sigmoid"}:
         chance = scores.float().sigmoid()
-        nothing = torch.tensor([name is None for name in recognizer.labels.names()], device=scores.device)
         rest = 1.0 - chance.masked_fill(nothing, 0.0).amax(-1, keepdim=True)
         return torch.where(nothing, rest, chance)
     return scores.float().softmax(-1)

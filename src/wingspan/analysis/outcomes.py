@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from wingspan.analysis.collected import Array, Collected
 from wingspan.analysis.projection import PointMap, span_map
+from wingspan.evaluation.protocols import HEADLINES
 from wingspan.training.journal import read_journal
 
 SMALLEST = 1e-12  # a chance of zero would make a ratio infinite
@@ -76,7 +78,7 @@ def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepa
     said = rows.guess if guess is None else guess
     at = np.arange(len(rows.gold))
     true, output = rows.chance[at, rows.gold], rows.chance[at, said]
-    variance = rows.chance.var(axis=1)
+    variance = rows.chance[:, rows.chance.any(axis=0)].var(axis=1)  # a class without any chance is none of the model's
     ratio = np.maximum(output, SMALLEST) / np.maximum(true, SMALLEST)
     desire = variance / np.maximum(true, SMALLEST)
     return tuple(
@@ -94,11 +96,13 @@ def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepa
 
 @dataclass(frozen=True)
 class EpochLoss:
-    """The mean losses of one epoch, by name, and the dev F1 where there is one. Epochs count from 1."""
+    """The mean losses of one epoch, by name, and the dev F1 or accuracy where there is one. Epochs count from 1."""
 
     epoch: int
     losses: dict[str, float]
-    dev_f1: float | None
+    dev: float | None
+    figure: str = "F1"
+    """What `dev` is: models that type given spans have an accuracy."""
 
 
 def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
@@ -107,8 +111,14 @@ def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
     An epoch that a resumed run has gone through again counts once.
     """
     found = {
-        (event.get("phase", 0), event["epoch"]): (dict(event["losses"]), event.get("dev_f1"))
+        (event.get("phase", 0), event["epoch"]): (dict(event["losses"]), *_dev(event))
         for event in read_journal(journal)
         if event["event"] == "epoch"
     }
     return tuple(EpochLoss(number, *found[key]) for number, key in enumerate(sorted(found), 1))
+
+
+def _dev(event: Mapping[str, Any]) -> tuple[float | None, str]:
+    """The figure that chose the best epoch, and its name."""
+    found = [(event[key], name) for name in HEADLINES.values() if (key := f"dev_{name.lower()}") in event]
+    return found[0] if found else (None, HEADLINES["recognition"])

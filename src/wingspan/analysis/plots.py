@@ -217,7 +217,7 @@ def volcano_figure(table: Sequence[Discrepancy]) -> Any:
 
 
 def losses_figure(table: Sequence[EpochLoss]) -> Any:
-    """Losses against epochs, and the dev F1 where there is one.  See: paper 001, Figure 3."""
+    """Losses against epochs, and the dev F1 or accuracy where there is one.  See: paper 001, Figure 3."""
     with styled():
         figure, (panel,) = panels(height=3.4)
         epochs = [row.epoch for row in table]
@@ -231,12 +231,13 @@ def losses_figure(table: Sequence[EpochLoss]) -> Any:
         panel.set_xlabel("epoch")
         panel.set_ylabel("loss")
         say_if_empty(panel, table)
-        if any(row.dev_f1 is not None for row in table):
+        if any(row.dev is not None for row in table):
             other = panel.twinx()
             other.spines["right"].set_visible(True)
-            values = [np.nan if row.dev_f1 is None else row.dev_f1 for row in table]
-            handles += other.plot(epochs, values, color=OTHER, linestyle="--", marker=".", label="dev F1")
-            other.set_ylabel("dev F1")
+            values = [np.nan if row.dev is None else row.dev for row in table]
+            figure_name = f"dev {table[0].figure}"
+            handles += other.plot(epochs, values, color=OTHER, linestyle="--", marker=".", label=figure_name)
+            other.set_ylabel(figure_name)
             other.patch.set_alpha(0.0)
         legend_below(figure, handles)
     return figure

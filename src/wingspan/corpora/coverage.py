@@ -44,6 +44,7 @@ class Coverage:
     """Words of more pieces than a window holds: the encoder sees their beginnings."""
     max_width: int | None = None
     unit: Literal["word", "piece"] = "word"  # what max_width counts
+    verb: Literal["found", "typed"] = "found"
 
     @property
     def found(self) -> int:
@@ -65,7 +66,7 @@ class Coverage:
             f"{self.lost[name]:,} {REASONS[name].format(max_width=width)}" for name in REASONS if name in self.lost
         ]
         said = f" ({', '.join(reasons)})" if reasons else ""
-        lines = [f"Coverage: {shown:.1f}% of {_counted(self.total, 'entity')} can be found{said}"]
+        lines = [f"Coverage: {shown:.1f}% of {_counted(self.total, 'entity')} can be {self.verb}{said}"]
         if self.moved:
             trained = "1 is trained on with its" if self.moved == 1 else f"{self.moved:,} are trained on with their"
             lines.append(f"Of those not on word borders, {trained} borders moved to words")

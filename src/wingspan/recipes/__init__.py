@@ -13,7 +13,7 @@ from types import ModuleType
 from wingspan.ranges import DEFAULT, Range
 from wingspan.recipe import Recipe
 
-NAMES = ("baseline", "bundling", "deep_span", "compress_generate", "conditional", "discontinuous")
+NAMES = ("baseline", "bundling", "deep_span", "compress_generate", "conditional", "typed_spans", "discontinuous")
 
 
 def variants(name: str) -> dict[str, Callable[[], Recipe]]:

@@ -16,6 +16,7 @@ from wingspan.analysis.report.building import Step, from_documents, report_of
 from wingspan.analysis.report.model_chapters import perturbed, trained
 from wingspan.analysis.report.representation import representation
 from wingspan.analysis.report.subject import Subject
+from wingspan.analysis.report.typing import typed
 from wingspan.analysis.report.writing import writing
 from wingspan.analysis.robustness import robustness
 from wingspan.corpora import write as save
@@ -62,7 +63,10 @@ def analyze_model(
         save(found, output / "predictions.jsonl")
         name = recognizer.recipe.name
         subject = Subject.of(gold, {name: [found]}, training)
-        sections = [*from_documents(subject, settings.chapters(output), step)]
+        if recognizer.recipe.protocol == "typing":
+            sections = [typed(subject, name)]
+        else:
+            sections = [*from_documents(subject, settings.chapters(output), step)]
         if several is not None and plan is not None:
             step("corpora")
             sections.append(across_corpora(recognizer, plan, several, batch_size))
@@ -85,7 +89,7 @@ def chapters(
 ) -> Iterator[Section]:
     """The chapters that need the model."""
     figures = output / "figures"
-    if "robustness" not in settings.skip:
+    if "robustness" not in settings.skip and recognizer.recipe.protocol == "recognition":
         step("perturbing")
         chosen = gold[:: -(-len(gold) // MOST_PERTURBED)]
 

@@ -42,8 +42,11 @@ def predict(
 ) -> int:
     """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents."""
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    given = documents(inputs, format)
+    if recognizer.recipe.protocol == "typing":
+        given = with_spans(given)
     found = recognizer.predict_stream(
-        documents(inputs, format), batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
+        given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
     )
     counted = Counted(found)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
@@ -89,6 +92,26 @@ class Counted:
         for document in self.documents:
             self.number += 1
             yield document
+
+
+MOST_WITHOUT = 1000
+"""After so many documents without an entity none is expected any more."""
+
+
+def with_spans(given: Iterable[Document]) -> Iterator[Document]:
+    """Documents for a model that types given spans; where none of the first has any, that is said instead."""
+    held: list[Document] = []
+    rest = iter(given)
+    for document in rest:
+        held.append(document)
+        if document.entities or len(held) >= MOST_WITHOUT:
+            break
+    if held and not held[-1].entities:
+        raise ValueError(
+            "this model types given spans and finds none itself; give documents with entities, whatever their labels"
+        )
+    yield from held
+    yield from rest
 
 
 def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:

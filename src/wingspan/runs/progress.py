@@ -24,8 +24,8 @@ SPEED_OVER = 300.0  # seconds that the speed is a mean of: longer than the pause
 class TrainingBar:
     """Shows a training as it goes on: epoch, loss, dev F1 or accuracy, time left.
 
-    A context manager; `update` takes each Progress. The bar is drawn if `enabled` and on a terminal; the line at the end
-    of each epoch is printed in any case.
+    A context manager; `update` takes each Progress. The bar is drawn if `enabled` and on a terminal; the line of each
+    epoch is printed in any case.
     """
 
     def __init__(self, console: Console, enabled: bool = True, clock: Callable[[], float] = time.monotonic) -> None:

@@ -131,7 +131,7 @@ def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document])
     """How many gold entities the resolved recipe can never find, and why."""
     tags, typing = recipe.read_with == "tags", recipe.protocol == "typing"
     assert recipe.overlap != "auto", "overlap is resolved before coverage is measured"
-    return measure_coverage(
+    coverage = measure_coverage(
         documents,
         recipe.segments,
         max_width=recipe.ceiling,
@@ -143,6 +143,7 @@ def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document])
         pieces=encoder.tokenize.unit == "piece",
         gold=typing,
     )
+    return replace(coverage, verb="typed") if typing else coverage
 
 
 def one_label(recipe: Recipe) -> bool:

@@ -142,7 +142,7 @@ def train_phase(
             with accelerator.no_sync(learner) if goes_on else nullcontext():
                 with accelerator.autocast(), idle(not mine):
                     found = learner(inputs, gold, targets, terms, moment)
-                accelerator.backward(found["loss"] / together)
+                accelerator.backward(found["loss"] * settings.share(together))
             losses.add(found)
             if goes_on:
                 continue

@@ -66,14 +66,15 @@ def trained(recipe: Mapping[str, Any], facts: Mapping[str, Any], journal: Path |
 
 
 def curves(journal: Path, figures: Path | None) -> list[Block]:
-    """Losses and dev F1, epoch by epoch (001, Figure 3)."""
+    """Losses and dev F1 or accuracy, epoch by epoch (001, Figure 3)."""
     epochs = losses_by_epoch(journal)
     if not epochs:
         return []
     blocks: list[Block] = []
+    dev = f"dev {epochs[0].figure}"
     if available():
-        blocks.append(drawn(plots.losses_figure(epochs), "loss-curve", "Loss and dev F1 by epoch", figures))
+        blocks.append(drawn(plots.losses_figure(epochs), "loss-curve", f"Loss and {dev} by epoch", figures))
     names = list(dict.fromkeys(name for one in epochs for name in one.losses))
-    columns = (Column("epoch"), *(Column(name, digits=4) for name in names), Column("dev F1"))
-    rows: list[Row] = [(one.epoch, *(one.losses.get(name) for name in names), one.dev_f1) for one in epochs]
-    return [*blocks, Table("epochs", "Losses and dev F1 by epoch", columns, rows)]
+    columns = (Column("epoch"), *(Column(name, digits=4) for name in names), Column(dev))
+    rows: list[Row] = [(one.epoch, *(one.losses.get(name) for name in names), one.dev) for one in epochs]
+    return [*blocks, Table("epochs", f"Losses and {dev} by epoch", columns, rows)]

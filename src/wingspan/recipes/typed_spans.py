@@ -1,0 +1,123 @@
+"""The span-level strategy of SNG (paper 001): static vectors, a BiLSTM with attention inside each span, a softmax.
+
+What was published types given spans: its code looks at gold spans only, and the "F1" of its Table 2 follows from typing
+accuracies (`evaluation.published`). So the default and `paper` are scored by accuracy. `recognize` is the same model as
+a recognizer: all spans, a class for no entity, strict F1.
+
+`paper` differs from the default in what its code does: all gradients of an epoch make one step of Adam (600 steps in
+all, without dropout), vectors are frozen, discontinuous entities are left out of training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from wingspan.candidates import Given, Grid, Sampled
+from wingspan.encoders.static import StaticEncoder
+from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.objectives.classification import Classification
+from wingspan.objectives.typing import Typing
+from wingspan.ranges import Between, OneOf, Range, Times
+from wingspan.recipe import Recipe, Term, TrainSettings
+from wingspan.spans.recurrent import RecurrentSpans
+
+CITATION = "SNG, a span-level strategy with static vectors (paper 001); what was published types given spans"
+
+TRAIN = TrainSettings(epochs=15, batch_size=32, learning_rate=1e-3, warmup=0.05, weight_decay=0.0, clip=5.0)
+
+
+def recipe() -> Recipe:
+    """Types of given spans, from the words inside each span alone; mini-batches."""
+    return Recipe(
+        name="typed_spans",
+        paper=CITATION,
+        encoder=partial(StaticEncoder, unknown="hashed", trained=True),
+        spans=partial(RecurrentSpans, hidden_size=400, dropout=0.5),
+        head=partial(FeedForwardHead),
+        candidates=partial(Given),
+        terms={"spans": Term(partial(Typing))},
+        train=TRAIN,
+    )
+
+
+def paper(epochs: int = 600) -> Recipe:
+    """As the published code does it: frozen vectors of 300, 2 x 200 states, one step of Adam for each epoch."""
+    return replace(
+        recipe(),
+        name="typed_spans/paper",
+        encoder=partial(StaticEncoder, unknown="mean", case="exact", trained=False, size=300),
+        spans=partial(RecurrentSpans, hidden_size=400, width_size=0, dropout=0.0),
+        head=partial(FeedForwardHead, dropout=0.0),
+        terms={"spans": Term(partial(Typing, reduction="sum"))},
+        train=TrainSettings(
+            epochs=epochs,
+            batch_size=256,
+            accumulate="epoch",
+            learning_rate=1e-3,
+            schedule="constant",
+            warmup=0.0,
+            weight_decay=0.0,
+            clip=0.0,
+        ),
+    )
+
+
+def paper_mini_batch() -> Recipe:
+    """The published model, trained in mini-batches as the default is."""
+    published = replace(paper(), name="typed_spans/paper-mini-batch", terms=recipe().terms)
+    return replace(published, train=replace(TRAIN, epochs=30))
+
+
+def frozen() -> Recipe:
+    """The vectors stay what the file says."""
+    encoder = partial(StaticEncoder, unknown="hashed", trained=False)
+    return replace(recipe(), name="typed_spans/frozen", encoder=encoder)
+
+
+def random_vectors() -> Recipe:
+    """No pre-training: each word has a random vector that is not trained. The ablation of the vectors."""
+    encoder = partial(StaticEncoder, vectors=None, unknown="random", trained=False)
+    return replace(recipe(), name="typed_spans/random-vectors", encoder=encoder)
+
+
+def in_context() -> Recipe:
+    """A BiLSTM over the sentence below the spans: the same words may have another type elsewhere."""
+    encoder = partial(StaticEncoder, unknown="hashed", trained=True, hidden=128, dropout=0.3)
+    return replace(recipe(), name="typed_spans/in-context", encoder=encoder)
+
+
+def recognize() -> Recipe:
+    """A recognizer: the same vectors of all spans of the grid, one more class for those that are no entity."""
+    return replace(
+        recipe(),
+        name="typed_spans/recognize",
+        candidates=partial(Grid),
+        terms={"spans": Term(partial(Classification))},
+    )
+
+
+def recognize_sampled() -> Recipe:
+    """The same, with up to 100 negatives of each sentence in training."""
+    return replace(recognize(), name="typed_spans/recognize-sampled", candidates=partial(Sampled, negatives=100))
+
+
+variants: dict[str, Callable[[], Recipe]] = {
+    "": recipe,
+    "frozen": frozen,
+    "random-vectors": random_vectors,
+    "in-context": in_context,
+    "recognize": recognize,
+    "recognize-sampled": recognize_sampled,
+    "paper": paper,
+    "paper-nerel": partial(paper, epochs=1500),
+    "paper-mini-batch": paper_mini_batch,
+}
+
+ranges: dict[str, Range] = {
+    "train.learning_rate": Times(0.2, 5.0),
+    "train.batch_size": OneOf((16, 32, 64)),
+    "spans.hidden_size": OneOf((200, 400, 600)),
+    "spans.dropout": Between(0.0, 0.6),
+}

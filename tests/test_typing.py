@@ -1,0 +1,249 @@
+import json
+import re
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from tiny import DRUG, GENE, gold_of, of_length, sizes, vectors, word_inputs
+from trainings import FAST, HASHED, dev_documents, train_documents
+from wingspan.candidates import Given, Grid
+from wingspan.corpora import write
+from wingspan.evaluation import typing
+from wingspan.labels import LabelSet
+from wingspan.model import States
+from wingspan.objectives.classification import Classification
+from wingspan.objectives.typing import Typing
+from wingspan.pending import Untyped, likeliest
+from wingspan.recipe import Term, assemble
+from wingspan.recipes import find
+from wingspan.recognizer import Recognizer
+from wingspan.runs.evaluate import evaluate
+from wingspan.runs.info import info
+from wingspan.runs.predict import predict
+from wingspan.runs.reading import Corpora
+from wingspan.runs.train import Job, run, train_seeds
+from wingspan.text import Document, Entity, Sentence, Span
+
+QUIET = Console(quiet=True)
+F1 = re.compile(r"(?i)(?<![0-9a-f])f1(?![0-9a-f])|precision|recall")  # not the digits of a fingerprint
+
+
+def tiny_typing(**train):
+    """The recipe with small parts on hashed words: quick, and nothing has to be fitted to sentences."""
+    recipe = find("typed_spans")
+    return replace(
+        recipe,
+        encoder=HASHED,
+        spans=partial(recipe.spans.func, hidden_size=16),
+        train=replace(FAST, **{"epochs": 2, **train}),
+    )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A trained model and its folder."""
+    folder = tmp_path_factory.mktemp("typing") / "model"
+    corpora = Corpora(train_documents(), dev_documents(), dev_documents(3))
+    return run(Job(tiny_typing(), corpora, folder), QUIET)[0], folder
+
+
+def states_of(scores: torch.Tensor, sentences: list[Sentence]) -> tuple[States, object]:
+    inputs = word_inputs(sentences)
+    gold = gold_of(sentences, inputs)
+    candidates = Given(None, 4)(inputs, None, gold)
+    return States(inputs, vectors(inputs), candidates, scores=scores), gold
+
+
+def test_candidates_are_the_given_spans_of_any_width():
+    sentences = [of_length(9, ("Drug", 0, 9), ("Gene", 2, 3), ("Drug", 2, 3)), of_length(2)]
+    inputs = word_inputs(sentences)
+    found = Given(None, 1)(inputs, vectors(inputs), gold_of(sentences, inputs))
+    assert found.start[found.mask].tolist() == [0, 2, 2]
+    assert found.end[found.mask].tolist() == [9, 3, 3]
+    assert found.mask.sum(1).tolist() == [3, 0]
+    with pytest.raises(ValueError, match="types given spans"):
+        Given(None, 1)(inputs, vectors(inputs))
+
+
+def test_the_loss_is_a_cross_entropy_over_types_alone():
+    sentences = [of_length(4, ("Drug", 0, 1), ("Gene", 1, 3)), of_length(2, ("Gene", 0, 2))]
+    scores = torch.tensor([[[9.0, 1.0, 2.0], [5.0, 0.5, 0.0]], [[0.0, -1.0, 3.0], [7.0, 7.0, 7.0]]])
+    states, gold = states_of(scores, sentences)
+    by_hand = [
+        np.log(np.exp(1.0) + np.exp(2.0)) - 1.0,  # Drug
+        np.log(np.exp(0.5) + np.exp(0.0)) - 0.0,  # Gene
+        np.log(np.exp(-1.0) + np.exp(3.0)) - 3.0,  # Gene; the last cell is padding
+    ]
+    assert float(Typing(sizes(), reduction="sum")(states, gold)) == pytest.approx(sum(by_hand), rel=1e-6)
+    assert float(Typing(sizes())(states, gold)) == pytest.approx(np.mean(by_hand), rel=1e-6)
+
+
+def test_chances_are_read_for_every_type_and_for_nothing_else():
+    sentences = [of_length(4, ("Drug", 0, 1))]
+    states, gold = states_of(torch.tensor([[[9.0, 1.0, 2.0]]]), sentences)
+    found = Typing(sizes()).read(states)
+    chance = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
+    assert found.label.tolist() == [DRUG, GENE]
+    assert found.score == pytest.approx(chance)
+    assert found.calibrated is None
+    warmer = Typing(sizes()).read(states, temperature=2.0)
+    assert warmer.score == pytest.approx(chance)
+    assert warmer.calibrated == pytest.approx(np.exp([0.5, 1.0]) / np.exp([0.5, 1.0]).sum())
+    assert Typing(sizes()).read(states, {"Gene": 0.9}).label.tolist() == [DRUG]
+    decisions = Typing(sizes()).decisions(states, gold)
+    assert decisions.target.tolist() == [DRUG]
+    assert decisions.logits.softmax(-1)[0].tolist() == pytest.approx([0.0, *chance])
+
+
+def test_each_corpus_has_types_of_its_own():
+    labels = LabelSet({"one": ("A", "B"), "two": ("C",)})
+    objective = Typing(sizes(labels=labels))
+    assert objective._types.tolist() == [[False, True, True, False, False], [False, False, False, False, True]]
+
+
+def test_given_candidates_and_the_typing_objective_need_each_other():
+    recipe = replace(tiny_typing(), max_width=3, overlap="flat")
+    for broken in (
+        replace(recipe, terms={"spans": Term(partial(Classification))}),
+        replace(recipe, candidates=partial(Grid)),
+    ):
+        with pytest.raises(ValueError, match="need each other"):
+            assemble(broken, LabelSet({"main": ("A",)}))
+
+
+def answers(**chances: float) -> dict[str, Entity]:
+    return {label: Entity.at(label, 0, 1, score) for label, score in chances.items()}
+
+
+def test_fragments_choose_together():
+    both = [answers(A=0.6, B=0.4), answers(A=0.1, B=0.9)]
+    assert likeliest(both) == [("B", 0.4), ("A", 0.1)]  # .36 against .06; the score is the least of the two
+    assert likeliest([answers(A=0.6, B=0.4)]) == [("A", 0.6), ("B", 0.4)]
+    assert likeliest([answers(A=0.6), answers(B=0.4)]) == []
+
+
+def test_the_model_is_asked_about_spans_without_labels():
+    text = "left and right arm of X"
+    arm = Entity("Organ", (Span(0, 4), Span(15, 18)))
+    document = Document(
+        "d", text, (arm, Entity.at("Organ", 9, 18), Entity.at("Gene", 22, 23), Entity.at("Cell", 22, 23))
+    )
+    pending = Untyped(document)
+    assert [(e.label, e.spans) for e in pending.asked.entities] == [
+        ("0", (Span(0, 4),)),
+        ("1", (Span(9, 18),)),
+        ("2", (Span(15, 18),)),
+        ("3", (Span(22, 23),)),
+    ]
+
+
+def test_entities_get_the_types_of_their_fragments_at_the_borders_that_were_given():
+    document = Document("d", "abcd xy", (Entity("?", (Span(1, 3), Span(5, 7))), Entity.at("?", 0, 2)))
+    pending = Untyped(document)
+    # on word borders "bc" and "ab" have become the same word
+    words = Sentence(
+        ("abcd", "xy"),
+        (Entity.at("1", 0, 1), Entity.at("0", 0, 1), Entity.at("2", 1, 2)),
+        Span(0, 2),
+        Span(0, 2),
+        (Span(0, 4), Span(5, 7)),
+    )
+    pending.waiting = 1
+    pending.take(words, [Entity.at("A", 0, 1, 0.7), Entity.at("B", 0, 1, 0.3), Entity.at("B", 1, 2, 0.8)])
+    done = pending.finish("flat")
+    assert pending.waiting == 0
+    assert done.entities == (Entity.at("A", 0, 2), Entity("B", (Span(1, 3), Span(5, 7))))
+    assert [entity.score for entity in done.entities] == [0.7, 0.3]
+
+
+def test_a_span_with_two_labels_takes_the_two_likeliest():
+    twice = Document("d", "x", (Entity.at("?", 0, 1), Entity.at("!", 0, 1)))
+    pending = Untyped(twice)
+    pending.entities = [Entity.at("A", 0, 1, 0.1), Entity.at("B", 0, 1, 0.6), Entity.at("C", 0, 1, 0.3)]
+    assert {(e.label, e.score) for e in pending.finish("flat").entities} == {("B", 0.6), ("C", 0.3)}
+
+
+def test_guesses_do_not_depend_on_the_labels_given(model):
+    recognizer, _ = model
+    documents = dev_documents()
+    blind = [replace(d, entities=tuple(replace(e, label="?") for e in d.entities)) for d in documents]
+    guessed = recognizer.predict(documents)
+    assert guessed == recognizer.predict(blind)
+    assert [len(d.entities) for d in guessed] == [len(d.entities) for d in documents]
+    assert typing(documents, guessed).coverage["unanswered"] == 0
+
+
+def test_scores_are_chances_and_thresholds_leave_out(model):
+    recognizer, _ = model
+    (document,) = recognizer.predict(dev_documents(1))
+    sure = sorted(entity.score for entity in document.entities)
+    assert 0 < sure[0] <= sure[-1] <= 1
+    middle = sure[len(sure) // 2]
+    (some,) = recognizer.predict(dev_documents(1), threshold=middle)
+    assert {e.spans for e in some.entities} == {e.spans for e in document.entities if e.score >= middle}
+
+
+def test_the_life_of_a_model_has_no_f1(model, tmp_path, capsys):
+    recognizer, folder = model
+    write(dev_documents(3), tmp_path / "test.jsonl")
+    console = Console(record=True, width=200)
+    scores = evaluate(folder, tmp_path / "test.jsonl", console=console)
+    figures = scores.to_dict()
+    assert figures["protocol"] == "typing"
+    assert figures["total"] == sum(len(d.entities) for d in dev_documents(3))
+    assert figures["correct"] == round(figures["accuracy"] * figures["total"] / 100)
+    assert recognizer.facts["test"]["accuracy"] == figures["accuracy"]
+    assert predict([str(tmp_path / "test.jsonl")], model=folder, console=Console(quiet=True, force_terminal=False)) == 3
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert [len(d["entities"]) for d in printed] == [len(d.entities) for d in dev_documents(3)]
+    for said in (
+        (folder / "README.md").read_text(),
+        (folder / "journal.jsonl").read_text(),
+        (folder / "facts.json").read_text(),
+        json.dumps(info(folder)),
+        json.dumps(figures),
+        console.export_text(),
+    ):
+        assert not F1.search(said)
+    events = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    epochs = [event for event in events if event["event"] == "epoch"]
+    assert max(event["dev_accuracy"] for event in epochs) == events[-1]["dev"]["accuracy"]
+    assert "It finds no entities itself" in (folder / "README.md").read_text()
+
+
+def test_a_saved_model_says_the_same(model):
+    recognizer, folder = model
+    again = Recognizer.from_pretrained(folder, device="cpu")
+    assert again.predict(dev_documents()) == recognizer.predict(dev_documents())
+
+
+def test_texts_without_spans_are_refused_in_one_sentence(model, tmp_path):
+    _, folder = model
+    (tmp_path / "text.txt").write_text("Nothing is marked here.")
+    for given in ("Nothing is marked here.", str(tmp_path / "text.txt")):
+        with pytest.raises(ValueError, match="types given spans and finds none itself"):
+            predict([given], model=folder, console=QUIET)
+
+
+def test_seeds_have_a_mean_accuracy(tmp_path):
+    console = Console(record=True, width=200)
+    job = Job(tiny_typing(epochs=1), Corpora(train_documents(6), dev_documents(2), ()), tmp_path)
+    summary = train_seeds(job, [1, 2], console)
+    both = [json.loads((tmp_path / f"seed-{n}" / "facts.json").read_text())["dev"]["accuracy"] for n in (1, 2)]
+    assert summary["protocol"] == "typing"
+    assert summary["accuracy"]["mean"] == pytest.approx(sum(both) / 2)
+    assert summary["accuracy"]["values"] == both
+    assert not F1.search(json.dumps(summary) + console.export_text())
+
+
+def test_discontinuous_entities_are_typed_by_their_fragments(model):
+    recognizer, _ = model
+    text = "heart and lung fibrosis"
+    whole = Document("d", text, (Entity("?", (Span(0, 5), Span(15, 23))), Entity.at("?", 10, 23)))
+    (typed,) = recognizer.predict([whole])
+    assert [entity.spans for entity in typed.entities] == [entity.spans for entity in whole.entities]
+    assert all(entity.label != "?" for entity in typed.entities)
