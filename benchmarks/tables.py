@@ -18,6 +18,7 @@ import corpora_tables
 import deep_tables
 import discontinuous_tables
 import label_tables
+import typed_tables
 import vector_tables
 from table_rows import rows, spread
 
@@ -33,6 +34,7 @@ PAGES = (
     "vectors",
     "discontinuous",
     "conditional",
+    "typed_spans",
 )
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -230,6 +232,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "discontinuous-intervals": discontinuous_tables.intervals,
     "discontinuous-examples": discontinuous_tables.examples,
     "joining": discontinuous_tables.joining,
+    "typed-spans": typed_tables.typed_spans,
+    "recurrent-spans": typed_tables.recurrent_spans,
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
     "deep-roles": deep_tables.roles,

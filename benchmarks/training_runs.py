@@ -81,7 +81,7 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
         "max_width": model.recipe.max_width,
         "overlap": model.recipe.overlap,
         "epochs": model.recipe.train.epochs,
-        "dev": model.facts["dev"]["micro"],
+        "dev": overall(model.facts["dev"]),
         "seconds": round(time.perf_counter() - began, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "versions": model.facts["versions"],
@@ -89,11 +89,24 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
         "coverage": model.facts["coverage"],
     }
     if not job["dev_only"]:
-        row |= {"test": model.facts["test"]["micro"], "test_labels": model.facts["test"]["labels"]}
+        row |= {"test": overall(model.facts["test"]), "test_labels": model.facts["test"]["labels"]}
     if job.get("predictions"):
         for part in ("dev",) if job["dev_only"] else ("dev", "test"):
             keep(Path(job["predictions"]), row, part, model.predict(parts[part], batch_size=64))
     return row, model, parts
+
+
+def overall(scores: Row) -> Row:
+    """The figures of all labels together, of either protocol."""
+    if scores["protocol"] == "typing":
+        return {name: scores[name] for name in ("protocol", "accuracy", "correct", "total")}
+    figures: Row = scores["micro"]
+    return figures
+
+
+def headline(figures: Row) -> float:
+    """F1, or the accuracy where spans were given."""
+    return float(figures["accuracy"] if figures.get("protocol") == "typing" else figures["f1"])
 
 
 def keep(folder: Path, row: Row, part: str, documents: Iterable[Any]) -> None:
@@ -144,8 +157,8 @@ def run_jobs(given: argparse.Namespace, jobs: list[Job], work: Callable[[Job], R
             row = future.result()
             out.write(json.dumps(row) + "\n")
             out.flush()
-            test = f" test {row['test']['f1']:.2f}" if "test" in row else ""
-            scores = f"dev {row['dev']['f1']:.2f}{test} ({row['seconds']:.0f}s)"
+            test = f" test {headline(row['test']):.2f}" if "test" in row else ""
+            scores = f"dev {headline(row['dev']):.2f}{test} ({row['seconds']:.0f}s)"
             print(f"{time.perf_counter() - began:5.0f}s {name} {scores}", flush=True)
     if failed:
         raise SystemExit(f"{failed} of {len(jobs)} runs failed; run the same command again for these")

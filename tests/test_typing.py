@@ -10,6 +10,8 @@ from rich.console import Console
 
 from tiny import DRUG, GENE, gold_of, of_length, sizes, vectors, word_inputs
 from trainings import FAST, HASHED, dev_documents, train_documents
+from wingspan.analysis.collect import collect
+from wingspan.analysis.outcomes import discrepancies, true_chances
 from wingspan.candidates import Given, Grid
 from wingspan.corpora import write
 from wingspan.evaluation import typing
@@ -21,6 +23,8 @@ from wingspan.pending import Untyped, likeliest
 from wingspan.recipe import Term, assemble
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
+from wingspan.runs.analyze import Settings, figures_of
+from wingspan.runs.analyze_model import analyze_model
 from wingspan.runs.evaluate import evaluate
 from wingspan.runs.info import info
 from wingspan.runs.predict import predict
@@ -247,3 +251,35 @@ def test_discontinuous_entities_are_typed_by_their_fragments(model):
     (typed,) = recognizer.predict([whole])
     assert [entity.spans for entity in typed.entities] == [entity.spans for entity in whole.entities]
     assert all(entity.label != "?" for entity in typed.entities)
+
+
+def test_the_report_has_the_analyses_of_the_paper_and_no_f1(model, tmp_path):
+    _, folder = model
+    write(dev_documents(3), tmp_path / "test.jsonl")
+    report = analyze_model(str(folder), tmp_path / "test.jsonl", tmp_path / "out", None, Settings(), QUIET)
+    names = {block.name for block in report.blocks() if hasattr(block, "name")}
+    assert {"typing", "taken-for", "epochs", "true-chances", "discrepancies", "chances-pca"} <= names
+    tables = figures_of(report)
+    assert tables["typing"]["rows"][-1][2:] == [tables["typing"]["rows"][-1][2], sum(map(sum, counts(tables)))]
+    assert not F1.search((tmp_path / "out" / "report.html").read_text().replace("http", ""))
+
+
+def counts(tables) -> list[list[int]]:
+    """The confusion matrix."""
+    return [row[1:] for row in tables["taken-for"]["rows"]]
+
+
+def test_chances_and_discrepancies_are_over_types_alone(model):
+    recognizer, _ = model
+    rows = collect(recognizer, dev_documents(3))
+    assert rows.classes[0] == ""
+    assert not rows.chance[:, 0].any()
+    assert rows.chance.sum(1) == pytest.approx(1.0, abs=1e-5)
+    gold = np.flatnonzero(rows.entities)
+    assert len(gold) == sum(len(d.entities) for d in dev_documents(3)) - rows.left_out
+    first, found = gold[0], discrepancies(rows)[0]
+    real, true = rows.chance[first, 1:], rows.chance[first, rows.gold[first]]
+    assert found.desire == pytest.approx(((real - real.mean()) ** 2).mean() / true, rel=1e-5)
+    assert found.fold == pytest.approx(np.log2(real.max() / true), rel=1e-5, abs=1e-6)
+    right = sum(len(one.right) for one in true_chances(rows))
+    assert right == typing(dev_documents(3), recognizer.predict(dev_documents(3))).overall.correct

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from wingspan.batch import Found, Gold
 from wingspan.model import States
+from wingspan.normalizers import share_of
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.precision import at_least_float32
 
 IMPOSSIBLE = -1e4  # as a logit: no chance at any temperature, and still a number
 
@@ -41,12 +43,12 @@ class Typing(Objective):
         """The loss over all given spans; a span with two labels is two of them."""
         cost = F.cross_entropy(self.logits(states).flatten(0, 1), gold.label.flatten(), reduction="none")
         cost = cost.masked_fill(~gold.mask.flatten(), 0.0)
-        return cost.sum() if self.reduction == "sum" else cost.sum() / gold.mask.sum().clamp(min=1)
+        return cost.sum() / share_of(gold.mask.sum() if self.reduction == "mean" else 0, cost)
 
     def logits(self, states: States) -> Tensor:
-        """Scores in float32, those that are no type of the corpus out of the question.  (B, M, C)"""
+        """Scores in full precision, those that are no type of the corpus out of the question.  (B, M, C)"""
         assert states.scores is not None
-        return states.scores.float().masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
+        return at_least_float32(states.scores).masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
 
     def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """The chances of all types of each given span, best or not: which one is said is decided span by span.
