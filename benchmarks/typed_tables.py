@@ -1,4 +1,4 @@
-"""The tables of docs/typed_spans.md: typing beside the paper's figures, finding beside typing, and what a loop costs."""
+"""The tables of docs/typed_spans.md: typing beside the figures of the paper, finding beside typing, and a loop."""
 
 from __future__ import annotations
 

@@ -78,9 +78,7 @@ def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepa
     said = rows.guess if guess is None else guess
     at = np.arange(len(rows.gold))
     true, output = rows.chance[at, rows.gold], rows.chance[at, said]
-    known = (
-        rows.chance.any(axis=0) if len(rows.chance) else slice(None)
-    )  # classes that are never said are none
+    known = rows.chance.any(axis=0) if len(rows.chance) else slice(None)  # classes that are never said are none
     variance = rows.chance[:, known].var(axis=1)
     ratio = np.maximum(output, SMALLEST) / np.maximum(true, SMALLEST)
     desire = variance / np.maximum(true, SMALLEST)
