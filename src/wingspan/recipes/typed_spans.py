@@ -17,6 +17,7 @@ from functools import partial
 from wingspan.candidates import Given, Grid, Sampled
 from wingspan.encoders.static import StaticEncoder
 from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.joining import Joining
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
 from wingspan.ranges import Between, OneOf, Range, Times
@@ -38,6 +39,7 @@ def recipe() -> Recipe:
         head=partial(FeedForwardHead),
         candidates=partial(Given),
         terms={"spans": Term(partial(Typing))},
+        joining=Joining(fragments="split"),
         train=TRAIN,
     )
 
@@ -51,6 +53,7 @@ def paper(epochs: int = 600) -> Recipe:
         spans=partial(RecurrentSpans, hidden_size=400, width_size=0, dropout=0.0),
         head=partial(FeedForwardHead, dropout=0.0),
         terms={"spans": Term(partial(Typing, reduction="sum"))},
+        joining=Joining(fragments="drop"),
         train=TrainSettings(
             epochs=epochs,
             batch_size=256,
@@ -95,6 +98,7 @@ def recognize() -> Recipe:
         name="typed_spans/recognize",
         candidates=partial(Grid),
         terms={"spans": Term(partial(Classification))},
+        joining=Joining(fragments="drop"),
     )
 
 
