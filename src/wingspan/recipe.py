@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from torch import nn
 
+from wingspan.agreement import agree
 from wingspan.candidates import CandidatePolicy, Grid, Proposed
 from wingspan.corpora.segment import Segmenting
 from wingspan.decoding import Overlap
@@ -27,7 +28,6 @@ from wingspan.objectives import Objective, Sizes, Thresholds
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
-from wingspan.objectives.typing import Typing
 from wingspan.schedules import Moment
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.pooled import PooledSpans
@@ -189,17 +189,7 @@ def assemble(
     objectives = {
         name: expect(term.objective(sizes._replace(studied=known.get(name))), Objective) for name, term in terms.items()
     }
-    if any(part.needs_gold_vectors for part in objectives.values()) and not (scorer and scorer.spans.takes_lists):
-        raise ValueError(
-            f"recipe {recipe.name!r}: an objective needs the vectors of gold spans; use spans that take lists"
-        )
-    trained = any(isinstance(objective, Proposing) for objective in objectives.values())
-    if not predicting and trained != (scorer is not None and isinstance(scorer.candidates, Proposed)):
-        raise ValueError(f"recipe {recipe.name!r} needs both Proposed and Proposing; see recipe.with_proposals")
-    if any(isinstance(part, Typing) for part in objectives.values()) != bool(scorer and scorer.candidates.given):
-        raise ValueError(f"recipe {recipe.name!r}: candidates Given and the objective Typing need each other")
-    if not objectives[recipe.read_with].predicts:
-        raise ValueError(f"recipe {recipe.name!r}: {recipe.read_with!r} cannot read entities; use spans, tags or links")
+    agree(recipe.name, recipe.read_with, scorer, objectives, predicting=predicting)
     weights = {name: term.weight for name, term in terms.items()}
     encoder.adapt(merged=predicting)  # last: a deep tower has copied its blocks by now
     return Learner(SpanModel(encoder, scorer), objectives, weights)
