@@ -62,7 +62,7 @@ def test_it_can_be_bundled_with_tags(tmp_path):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("typed_spans", [1.610416, 1.608909, 1.609783]),
+        ("typed_spans", [1.610751, 1.608929, 1.609773]),
         ("typed_spans/recognize", [1.788788, 1.785832, 1.783692]),
         ("typed_spans/paper", [53.136791, 53.095600, 64.377106]),
     ],
