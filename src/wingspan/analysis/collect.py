@@ -168,8 +168,7 @@ def chances(recognizer: Recognizer, scores: Tensor, dataset: Tensor) -> Tensor:
         return scores.float().masked_fill(nothing, -torch.inf).softmax(-1)
     terms = [term for term in recognizer.learner.objectives.values() if isinstance(term, Classification)]
     scores = terms[0].classes.read(scores.float(), dataset) if terms else scores
-    links = {term.link for term in terms}
-    if links == {"sigmoid"}:
+    if {term.link for term in terms} == {"sigmoid"}:
         chance = scores.float().sigmoid()
         rest = 1.0 - chance.masked_fill(nothing, 0.0).amax(-1, keepdim=True)
         return torch.where(nothing, rest, chance)
