@@ -19,7 +19,7 @@ from several import two_corpora
 from tiny import sentence
 from trainings import HASHED, on_cpu
 from wingspan.corpora.label_map import read_label_map
-from wingspan.mixing import epoch_batches
+from wingspan.mixing import epoch_batches, kept
 from wingspan.model import tensors
 from wingspan.recipes import find
 from wingspan.training.loop import collator, plan, train
@@ -100,7 +100,8 @@ def test_the_whole_loss_counts_padding_and_moves_no_target_away():
 
 def test_batches_are_of_one_corpus_and_the_rest_is_dropped():
     lengths, corpora = [5] * 70, ["a"] * 40 + ["b"] * 30
-    found = epoch_batches(lengths, corpora, find("conditional/paper").train, {}, (1, 0), 0)
+    settings = find("conditional/paper").train
+    found = kept(epoch_batches(lengths, corpora, settings, {}, (1, 0), 0), settings)
     assert sorted({corpora[at] for at in batch} == {"a"} for batch in found) == [False, True, True]
     assert {len(batch) for batch in found} == {16}  # 8 of the first and 14 of the second are left over
 

@@ -22,27 +22,6 @@ def epoch_batches(
     seed: tuple[int, int],
     epoch: int,
 ) -> list[list[int]]:
-    """The batches of an epoch, all of them or only whole ones. See `drawn_batches`."""
-    found = drawn_batches(lengths, corpora, settings, weights, seed, epoch)
-    if not settings.whole_batches:
-        return found
-    whole = [batch for batch in found if len(batch) == settings.batch_size]
-    if not whole:
-        raise ValueError(
-            f"train.whole_batches: no batch of {settings.batch_size} sentences can be filled; "
-            "lower train.batch_size, or raise train.budget"
-        )
-    return whole
-
-
-def drawn_batches(
-    lengths: Sequence[int],
-    corpora: Sequence[str],
-    settings: TrainSettings,
-    weights: Mapping[str, float],
-    seed: tuple[int, int],
-    epoch: int,
-) -> list[list[int]]:
     """Indices of sentences, batch by batch. `corpora` names that of each sentence; a weight of 1 is left out or given.
 
     An epoch has as many sentences as there are. Where that is not each of them once, a corpus is gone through in
@@ -77,6 +56,19 @@ def drawn_batches(
         for at, batch in enumerate(part)
     ]
     return [batch for _, batch in sorted(places, key=lambda place: place[0])]
+
+
+def kept(found: list[list[int]], settings: TrainSettings) -> list[list[int]]:
+    """All batches of an epoch, or only those that are full, if that is asked for."""
+    if not settings.whole_batches:
+        return found
+    whole = [batch for batch in found if len(batch) == settings.batch_size]
+    if not whole:
+        raise ValueError(
+            f"train.whole_batches: no batch of {settings.batch_size} sentences can be filled; "
+            "lower train.batch_size, or raise train.budget"
+        )
+    return whole
 
 
 def _cut(part: Sequence[int], lengths: Sequence[int], settings: TrainSettings, seed: Sequence[int]) -> list[list[int]]:

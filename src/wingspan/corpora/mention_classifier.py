@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wingspan.corpora.word_level import WordRanges
-from wingspan.corpora.words import split_words, word_strings
+from wingspan.corpora.words import kind, split_words, word_strings
 from wingspan.text import Document, Span
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -96,15 +96,6 @@ def parts_of(name: str) -> list[int]:
     found = {f"w{word}" for word in words} | {inside[at : at + n] for n in SIZES for at in range(len(inside) - n + 1)}
     found |= {f"first {words[0]}", f"last {words[-1]}", f"shape {shape}", f"length {min(len(words), 6)}"}
     return sorted({zlib.crc32(part.encode("utf-8", "surrogatepass")) % BUCKETS for part in found})
-
-
-def kind(character: str) -> str:
-    """One letter for a class of characters: X upper case, x lower case, 9 digit, the character itself otherwise."""
-    if character.isdigit():
-        return "9"
-    if character.isalpha():
-        return "X" if character.isupper() else "x"
-    return character
 
 
 def padded(names: Sequence[str]) -> tuple[Array, Array]:

@@ -63,4 +63,13 @@ def split_whitespace(text: str) -> tuple[Span, ...]:
     return tuple(each_unspaced(text))
 
 
+def kind(character: str) -> str:
+    """One letter for a class of characters: X upper case, x lower case, 9 digit, the character itself otherwise."""
+    if character.isdigit():
+        return "9"
+    if character.isalpha():
+        return "X" if character.isupper() else "x"
+    return character
+
+
 SPLITTERS: dict[str, Splitter] = {"words": each_word, "whitespace": each_unspaced}

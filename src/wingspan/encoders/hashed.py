@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from wingspan.batch import Inputs, word_units
+from wingspan.corpora.words import kind
 from wingspan.encoders import Encoder, Tokenize, Words
 from wingspan.recurrent import BiLSTM
 from wingspan.text import Sentence
@@ -40,15 +41,6 @@ def features(word: str) -> tuple[int, ...]:
         f"n{min(len(word), 12)}{head[:1]}",
     )
     return tuple(zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF for name in named)
-
-
-def kind(character: str) -> str:
-    """One letter for a class of characters: X upper case, x lower case, 9 digit, the character itself otherwise."""
-    if character.isdigit():
-        return "9"
-    if character.isalpha():
-        return "X" if character.isupper() else "x"
-    return character
 
 
 class HashedTokenize(Tokenize):

@@ -17,7 +17,7 @@ from wingspan.evaluation.given_spans import TypingScores
 from wingspan.evaluation.protocols import headline, measure
 from wingspan.evaluation.scores import Scores
 from wingspan.labels import LabelSet
-from wingspan.mixing import epoch_batches
+from wingspan.mixing import epoch_batches, kept
 from wingspan.model import tensors
 from wingspan.normalizers import idle, mean_of_all
 from wingspan.recipe import Learner, Phase, Recipe
@@ -95,7 +95,7 @@ def plan(run: Run, number: int) -> list[list[list[int]]]:
     lengths = [len(sentence.words) for sentence in run.data.sentences]
     corpora = [sentence.dataset for sentence in run.data.sentences]
     return [
-        epoch_batches(lengths, corpora, settings, run.data.weights, (run.seed, number), epoch)
+        kept(epoch_batches(lengths, corpora, settings, run.data.weights, (run.seed, number), epoch), settings)
         for epoch in range(epochs)
     ]
 
