@@ -26,6 +26,7 @@ def test_train_predict_evaluate_info(shell, tmp_path):
         "facts.json",
         "README.md",
         "journal.jsonl",
+        "leaks.json",
         "state",
     }
 

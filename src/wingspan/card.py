@@ -83,6 +83,8 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
             f"Proposals: {found['recall']:.2f}% of the entities are among the candidates, "
             f"{found['cells_per_word']:.2f} per word."
         )
+    if facts.get("leaks"):
+        lines += ["", facts["leaks"]["said"]]
     for line in [*facts.get("encoder_lines", []), *facts.get("coverage", [])]:
         lines += ["", line]
     for name in ("seed", "train_fingerprint", "versions"):

@@ -107,6 +107,19 @@ def split(
         run.show(result, Console())
 
 
+class OnLeakChoice(StrEnum):
+    """What becomes of training documents that are in dev or test."""
+
+    drop = "drop"
+    stop = "stop"
+    allow = "allow"
+
+
+OnLeak = Annotated[
+    OnLeakChoice, typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
+]
+
+
 class TwoSides(TyperCommand):
     """A command whose option `--against` takes all that follows, as in `leaks A B --against C D`."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wingspan.cli import app
+from wingspan.cli.data import OnLeak, OnLeakChoice
 from wingspan.cli.models import Device, Json, pairs, whole_numbers
 
 TimeBudget = Annotated[
@@ -36,6 +37,9 @@ def experiment(
     ] = None,
     time_budget: TimeBudget = None,
     published: Annotated[Path | None, typer.Option(help="TOML with published figures, for a column beside.")] = None,
+    on_leak: Annotated[
+        OnLeakChoice | None, typer.Option(help="Training documents that are in dev or test, instead of the plan's.")
+    ] = None,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Train nothing, write the tables again.")] = False,
     commit: Annotated[str | None, typer.Option(help="Written into every line, to know the code later.")] = None,
     json: Json = None,
@@ -59,6 +63,7 @@ def experiment(
         "commit": commit,
         "device": device,
         "threads": threads,
+        "on_leak": on_leak.value if on_leak is not None else None,
     }
     chosen = replace(read_plan(plan), **{name: value for name, value in given.items() if value is not None})
     console = Console(stderr=json is not None and str(json) == "-")
@@ -96,6 +101,7 @@ def tune(
     ] = None,
     name: Annotated[str | None, typer.Option(help="The study's name in the database; otherwise the recipe's.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of every training, and of the search.")] = 1,
+    on_leak: OnLeak = OnLeakChoice.drop,
     workers: Workers = 1,
     json: Json = None,
     device: Device = None,
@@ -128,6 +134,7 @@ def tune(
         seed=seed,
         device=device,
         lexicon=lexicon,
+        on_leak=on_leak.value,
     )
     found = run(order, Console(stderr=json is not None and str(json) == "-"))
     if json is not None:

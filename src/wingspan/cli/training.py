@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from wingspan.cli import app
+from wingspan.cli.data import OnLeak, OnLeakChoice
 from wingspan.cli.models import Device, Json, Parts, Threads, pairs, trusted, use_threads, whole_numbers
 
 
@@ -43,6 +44,7 @@ def train(
     lexicon: Annotated[
         str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
     ] = None,
+    on_leak: OnLeak = OnLeakChoice.drop,
     track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
     json: Json = None,
     device: Device = None,
@@ -77,6 +79,7 @@ def train(
         device=device,
         track=track,
         lexicon=lexicon,
+        on_leak=on_leak.value,
     )
     console = Console(stderr=json is not None and str(json) == "-", quiet=not first_process())
     figures = train_seeds(job, chosen, console)

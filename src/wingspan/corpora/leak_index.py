@@ -63,7 +63,7 @@ class Index:
             if article.key:
                 self.by_key[article.key].append(at)
         self.long = [key for key in self.by_key if len(key) >= SHORTEST_NEAR]
-        numbers, owners = _collected(self.long, WINDOW, _sampled)
+        numbers, owners = _each_once(*_collected(self.long, WINDOW, _sampled))
         times = np.unique(numbers, return_counts=True)
         self.boilerplate: Numbers = times[0][times[1] > BOILERPLATE]
         rare = ~np.isin(numbers, self.boilerplate)
@@ -87,6 +87,9 @@ class Index:
         if not self.long:
             return
         sampled, owners = _sampled(laid, numbers)
+        involved = np.zeros(len(keys), np.bool_)
+        involved[owners[self.windows.pairs(sampled)[0]]] = True
+        sampled, owners = _each_once(sampled[involved[owners]], owners[involved[owners]])
         if len(self.boilerplate):
             rare = ~np.isin(sampled, self.boilerplate)
             sampled, owners = sampled[rare], owners[rare]
@@ -133,9 +136,13 @@ def blocks(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 
 
 def _sampled(laid: Laid, numbers: Numbers) -> tuple[Numbers, Places]:
-    """Windows that are looked up, each once for each text that has it, and the texts."""
+    """Windows that are looked up, and the texts they are from."""
     places = laid.inside(np.flatnonzero(numbers % np.uint64(SAMPLED) == 0), WINDOW)
-    owners, numbers = laid.owners(places), numbers[places]
+    return numbers[places], laid.owners(places)
+
+
+def _each_once(numbers: Numbers, owners: Places) -> tuple[Numbers, Places]:
+    """Each pair of a window and a text once."""
     order = np.lexsort((numbers, owners))
     owners, numbers = owners[order], numbers[order]
     again = (owners[1:] == owners[:-1]) & (numbers[1:] == numbers[:-1])

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["exact", "normalized", "near"]
+OnLeak = Literal["drop", "stop", "allow"]
+"""What becomes of a training with documents that are, or nearly are, among those it is scored on."""
 
 KINDS: tuple[Kind, ...] = ("exact", "normalized", "near")
 """From the closest on."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from wingspan.corpora.leak_report import OnLeak
+
 PARTS = ("dev", "test")
 FIGURE = re.compile(r"(micro|macro|document_macro|labels\..+)\.(precision|recall|f1)")
 
@@ -97,6 +99,8 @@ class Plan:
     checkpoints: bool = False
     keep_models: bool = False
     keep_predictions: bool = False
+    on_leak: OnLeak = "drop"
+    """What becomes of training documents that are in dev or test, as `--on-leak` of `train` takes it."""
     commit: str | None = None
 
     def runs(self) -> Iterator[PlannedRun]:
@@ -115,7 +119,9 @@ class Plan:
         return {**kept, **system.settings}
 
 
-def identity(run: PlannedRun, fingerprints: Mapping[str, str], evaluate: tuple[str, ...]) -> str:
+def identity(
+    run: PlannedRun, fingerprints: Mapping[str, str], evaluate: tuple[str, ...], on_leak: OnLeak = "drop"
+) -> str:
     """One name for all that decides a run's figures, wherever its files lie and whatever it is called in tables."""
     recipe, encoder = run.system.recipe, run.system.encoder
     if recipe.endswith(".py"):
@@ -132,4 +138,6 @@ def identity(run: PlannedRun, fingerprints: Mapping[str, str], evaluate: tuple[s
     }
     if lexicon is not None:
         facts["lexicon"] = lexicon if lexicon == "corpus" else hashlib.sha256(Path(lexicon).read_bytes()).hexdigest()
+    if on_leak == "allow":
+        facts["on_leak"] = on_leak
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from wingspan.corpora.leak_report import OnLeak
 from wingspan.experiments.plan import FIGURE, PARTS, Plan, PlannedCorpus, System
 from wingspan.experiments.settings_file import with_settings
 from wingspan.toml_tables import (
@@ -47,6 +48,7 @@ def read_plan(path: Path) -> Plan:
         checkpoints=table.take("checkpoints", flag, "true or false", False),
         keep_models=table.take("keep_models", flag, "true or false", False),
         keep_predictions=table.take("keep_predictions", flag, "true or false", False),
+        on_leak=table.take("on_leak", _on_leak, '"drop", "stop" or "allow"', "drop"),
         commit=table.take("commit", word, "a text", None),
     )
     table.close()
@@ -117,6 +119,10 @@ def _paths(value: Any, here: Any) -> tuple[Path, ...] | None:
 def _lexicon(value: Any, here: Any) -> str | None:
     path = None if value == "corpus" else here(value)
     return str(path) if path is not None else word(value)
+
+
+def _on_leak(value: Any) -> str | None:
+    return value if value in get_args(OnLeak) else None
 
 
 def _share(value: Any) -> float | None:

@@ -22,7 +22,19 @@ def provenance(plan: Plan, results: Results) -> list[str]:
     runs = ". ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in about.items())
     corpora = {line["corpus"]["name"]: line["corpus"]["fingerprints"] for line in lines}
     named = [f"{corpus.name}: {contents(corpora[corpus.name])}" for corpus in plan.corpora if corpus.name in corpora]
-    return [f"{runs}.", "; ".join(named) + "."]
+    return [f"{runs}.", "; ".join(named) + ".", *about_leaks(lines)]
+
+
+def about_leaks(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What became of training documents that are in dev or test, for each corpus that has some."""
+    told = {
+        line["corpus"]["name"]: line["leaks"] for line in lines if line.get("leaks", {}).get("leaking_train_documents")
+    }
+    kept = {"drop": "dropped", "allow": "trained on all the same"}
+    return [
+        f"{name}: {leaks['leaking_train_documents']:,} training documents are in dev or test, {kept[leaks['on_leak']]}."
+        for name, leaks in told.items()
+    ]
 
 
 def contents(fingerprints: Mapping[str, Any]) -> str:

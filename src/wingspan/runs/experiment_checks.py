@@ -66,7 +66,7 @@ def assignments(plan: Plan, fingerprints: Mapping[str, Mapping[str, str]]) -> di
     found: dict[str, Assignment] = {}
     for run in plan.runs():
         of_corpus = fingerprints[run.corpus.name]
-        name = identity(run, of_corpus, plan.evaluate)
+        name = identity(run, of_corpus, plan.evaluate, plan.on_leak)
         if name in found:
             raise ValueError(f"{run} is the same training as {found[name].run}; remove one, or change its settings")
         found[name] = Assignment(name, run, plan, of_corpus)

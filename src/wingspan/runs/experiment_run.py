@@ -78,7 +78,8 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     recipe = prepare(planned.system.recipe, planned.system.encoder, settings)
     torch.set_float32_matmul_precision("high" if plan.tf32 else "highest")
     began = time.perf_counter()
-    model = train_model(assignment, recipe, replace(corpora, train=train, test=()))
+    unseen = {"test": corpora.test} if "test" in plan.evaluate and corpora.plan is None else {}
+    model = train_model(assignment, recipe, replace(corpora, train=train, test=()), unseen)
     trained = time.perf_counter()
     found = {part: score(model, part, parts[part], assignment) for part in plan.evaluate}
     if plan.keep_models:
@@ -95,6 +96,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
         "seed": planned.seed,
         "fraction": planned.fraction,
         "train_documents": len(train),
+        "leaks": model.facts["leaks"],
         "commit": plan.commit,
         "versions": model.facts["versions"],
         "device": device_name(model),
@@ -113,8 +115,10 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     return line, {part: scores.documents for part, scores in found.items()}
 
 
-def train_model(assignment: Assignment, recipe: Recipe, corpora: Corpora) -> Recognizer:
-    """Trains, in memory or with states on the disk from which a killed run goes on."""
+def train_model(
+    assignment: Assignment, recipe: Recipe, corpora: Corpora, unseen: Mapping[str, Sequence[Document]]
+) -> Recognizer:
+    """Trains, in memory or with states on the disk from which a killed run goes on; not on what shall be unseen."""
     plan, planned = assignment.plan, assignment.run
     folder = states(assignment) if plan.checkpoints else None
     resume = folder is not None and (folder / "state" / "run.json").is_file()
@@ -125,7 +129,15 @@ def train_model(assignment: Assignment, recipe: Recipe, corpora: Corpora) -> Rec
         console = Console(file=log, width=160)
         console.print(f"{planned} ({assignment.id})", highlight=False, markup=False)
         job = Job(
-            recipe, corpora, folder, planned.seed, resume=resume, device=plan.device, lexicon=planned.corpus.lexicon
+            recipe,
+            corpora,
+            folder,
+            planned.seed,
+            resume=resume,
+            device=plan.device,
+            lexicon=planned.corpus.lexicon,
+            on_leak=plan.on_leak,
+            held_out=unseen,
         )
         return run(job, console)[0]
 

@@ -41,6 +41,17 @@ class Corpora:
         """What the plan sets of a recipe."""
         return dict(self.plan.settings) if self.plan is not None else {}
 
+    @property
+    def held_out(self) -> dict[str, Sequence[Document]]:
+        """What is scored, of every corpus, by the name of its part: training must not have it."""
+        if self.plan is None:
+            return {"dev": self.dev, "test": self.test}
+        parts: dict[str, Sequence[Document]] = {}
+        for corpus in self.plan.corpora:
+            parts[f"{corpus.name} dev"] = () if corpus.dev_into_training else corpus.dev
+            parts[f"{corpus.name} test"] = corpus.test
+        return parts
+
 
 def corpora_of(
     train: Any, dev: Corpus | None, test: Corpus | None, format: str | None, several: str | Path | CorporaPlan | None

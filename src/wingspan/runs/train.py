@@ -12,6 +12,8 @@ from accelerate import Accelerator
 from rich.console import Console
 
 from wingspan.adapters import counted
+from wingspan.checkpoint import write_json
+from wingspan.corpora.leak_report import OnLeak
 from wingspan.corpora.several import CorporaPlan
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.calibration import calibration_of
@@ -29,11 +31,14 @@ from wingspan.runs.calibrate import calibrate_on
 from wingspan.runs.encoders import with_encoder
 from wingspan.runs.facts import announce, versions
 from wingspan.runs.joining import fit_joining
+from wingspan.runs.leak_handling import handle_leaks
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.runs.reading import Corpora, Corpus, corpora_of
+from wingspan.runs.speaking import say
 from wingspan.runs.synonyms import fingerprint, lexicon_of
 from wingspan.runs.tables import print_scores
+from wingspan.text import Document
 from wingspan.training.adopting import renamed
 from wingspan.training.best import Best
 from wingspan.training.fitting import fit
@@ -65,6 +70,10 @@ class Job:
     """Sees every progress; what it raises ends the training."""
     lexicon: str | Path | Synonyms | None = None
     """Synonyms, for objectives that learn from them."""
+    on_leak: OnLeak = "drop"
+    """What becomes of training documents that are, or nearly are, among those that are scored."""
+    held_out: Mapping[str, Sequence[Document]] = field(default_factory=dict)
+    """Documents besides dev and test that will be scored, by the name of their part."""
 
 
 def train(
@@ -87,7 +96,7 @@ def train(
     `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
     format, or documents; `settings` are overrides as of `--set`. With `output` the model, the journal and the states
     are kept there. Several corpora come as a `corpora.toml` or a plan in `corpora`, in the place of the files.
-    `resume`, `start`, `rename`, `parts`, `device` and `track` are as in the shell.
+    `resume`, `start`, `rename`, `parts`, `device`, `track` and `on_leak` are as in the shell.
     """
     given = corpora_of(train, dev, test, format, corpora)
     folder = Path(output) if output is not None else None
@@ -112,6 +121,9 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
     start = None
     if job.start is not None:
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
+    handled = handle_leaks(job.corpora.train, {**job.corpora.held_out, **job.held_out}, job.on_leak)
+    say(console, handled.line)
+    job = replace(job, corpora=replace(job.corpora, train=handled.documents))
     lexicon = lexicon_of(job.lexicon, job.corpora.train)
     fitted = fit(
         job.recipe,
@@ -133,6 +145,7 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
         "train_fingerprint": describe(job.corpora.train).fingerprint,
         "trained_parameters": counted(fitted.learner)[1],
         "versions": versions(),
+        "leaks": handled.to_dict(),
     }
     states = job.folder / "state" if job.folder is not None else None
     data = Data(fitted.sentences, job.corpora.dev, job.corpora.weights)
@@ -140,6 +153,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
     if states is not None and first:
         claim(states, {**order_of(learning, facts), "lexicon": fingerprint(fitted.studied)}, job.resume)
         keep_studied(states, fitted.studied)
+    if job.folder is not None and first:
+        write_json(job.folder / "leaks.json", {**handled.to_dict(), **handled.leaks.to_dict()})
     best = Best(learning, job.folder, facts, accelerator.device, saves=first)
     with ExitStack() as stack:
         written = job.folder if first else None

@@ -17,6 +17,7 @@ from wingspan.ranges import Between, OneOf
 from wingspan.recipe import Recipe
 from wingspan.recipes import ranges
 from wingspan.recognizer import usable_device
+from wingspan.runs.leak_handling import handle_leaks
 from wingspan.runs.processes import last_words, starting
 from wingspan.runs.reading import gather
 from wingspan.runs.speaking import say
@@ -47,7 +48,7 @@ class OwnTickets:
 def tune(order: Order, console: Console) -> Found:
     """Searches until so many trials are in the study, earlier calls counted. Killed and called again, it goes on."""
     optuna()
-    search, recipe, content = prepared(order)
+    search, recipe, content = prepared(order, console)
     order.output.mkdir(parents=True, exist_ok=True)
     study = open_study(search.place, order.pruner, search.epochs, order.seed)
     claim(study, search, content)
@@ -63,14 +64,17 @@ def tune(order: Order, console: Console) -> Found:
     return conclude(study, order.output, SettingsFile(order.recipe, order.encoder, order.settings), problems, console)
 
 
-def prepared(order: Order) -> tuple[Search, Recipe, dict[str, str]]:
+def prepared(order: Order, console: Console) -> tuple[Search, Recipe, dict[str, str]]:
     """Everything that can go wrong is found here: recipe, encoder, ranges, device, corpora, lexicon."""
     recipe = prepare(order.recipe, order.encoder, order.settings)
     space = search_space(recipe, ranges(order.recipe), order.given, order.settings)
     usable_device(order.device)
     corpora = gather(order.train, order.dev, None, order.format)
-    fit(recipe, corpora.train, corpora.dev, lexicon=lexicon_of(order.lexicon, corpora.train))  # to see that it can be
-    content = {"train": describe(corpora.train).fingerprint, "dev": describe(corpora.dev).fingerprint}
+    handled = handle_leaks(corpora.train, corpora.held_out, order.on_leak)
+    say(console, handled.line)
+    train = handled.documents
+    fit(recipe, train, corpora.dev, lexicon=lexicon_of(order.lexicon, train))  # to see that it can be
+    content = {"train": describe(train).fingerprint, "dev": describe(corpora.dev).fingerprint}
     epochs = sum(recipe.train.epochs if phase.epochs is None else phase.epochs for phase in recipe.phases)
     deadline = time.time() + order.time_budget if order.time_budget is not None else None
     place = Place(order.study or str(order.output / "study.db"), order.name or order.recipe, order.heartbeat)

@@ -6,13 +6,14 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
 from rich.console import Console
 
+from wingspan.corpora.leak_report import OnLeak
 from wingspan.evaluation.protocols import headline
 from wingspan.ranges import Between, OneOf
 from wingspan.runs.processes import settle_in, speak_into
@@ -45,6 +46,7 @@ class Order:
     seed: int = 1
     device: str | None = None
     lexicon: str | None = None
+    on_leak: OnLeak = "drop"
     heartbeat: int = 20
     """Seconds; a trial that is silent for three times as long is taken for dead and queued again."""
 
@@ -119,7 +121,7 @@ def try_settings(search: Search, trial: Any, console: Console) -> float:
     console.print(f"Trial {trial.number}: {settings}", highlight=False, markup=False)
     corpora = gather(order.train, order.dev, None, order.format)
     job = Job(recipe, corpora, seed=order.seed, device=order.device, watch=watch, lexicon=order.lexicon)
-    run(job, console)
+    run(replace(job, on_leak=order.on_leak), console)
     return best
 
 
