@@ -18,6 +18,7 @@ import corpora_tables
 import deep_tables
 import discontinuous_tables
 import label_tables
+import leak_tables
 import typed_tables
 import vector_tables
 from table_rows import rows, spread
@@ -35,6 +36,7 @@ PAGES = (
     "discontinuous",
     "conditional",
     "typed_spans",
+    "leaks",
 )
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -234,6 +236,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "joining": discontinuous_tables.joining,
     "typed-spans": typed_tables.typed_spans,
     "recurrent-spans": typed_tables.recurrent_spans,
+    "leaks-corpora": leak_tables.corpora,
+    "leaks-biored": leak_tables.biored,
+    "leaks-speed": leak_tables.speed,
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
     "deep-roles": deep_tables.roles,

@@ -29,7 +29,7 @@ SAMPLED = 8
 """One window in so many, the same ones in every text, are looked up; the candidates are compared in full."""
 BOILERPLATE = 100
 """Windows of more different articles than this tell nothing about any of them."""
-BLOCK = 1 << 21
+BLOCK = 1 << 18
 """How many characters are worked on at once."""
 
 
