@@ -223,7 +223,7 @@ def test_the_command_fits_chooses_and_saves(trained, tmp_path, shell):
     said, _ = shell("info", tmp_path / "new")
     assert "calibration_error" not in said  # it was that of the calibration before
     assert "before these thresholds were chosen" in (tmp_path / "new" / "README.md").read_text()
-    assert f"'temperature': {saved['temperature']}" in said
+    assert f"  temperature: {saved['temperature']:.4g}\n" in said
     figures = tmp_path / "figures.json"
     shell("calibrate", tmp_path / "new", shell.dev, "--thresholds", "99", "--json", figures, "--device", "cpu")
     found = json.loads(figures.read_text())

@@ -69,7 +69,7 @@ def test_convert_lists_what_would_be_lost_and_writes_nothing(tmp_path: Path) -> 
     assert "go on with --lossy" in said
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
     said = run("convert", source, tmp_path / "out.spert.json", "--lossy")
-    assert "1 documents, 4 entities, in spert" in said
+    assert "1 document, 4 entities, in spert" in said
     assert "lost: 1 discontinuous entities" in said
     (document,) = read(tmp_path / "out.spert.json")
     assert sorted(document.text_of(entity) for entity in document.entities) == ["Lund", "Lund Robotics", "arm", "left"]

@@ -38,6 +38,18 @@ def test_figures_come_as_png_and_svg(shell, predictions, tmp_path):
     assert {"buckets-entity_length-figure.png", "buckets-entity_length-figure.svg"} <= figures
 
 
+def test_an_earlier_report_leaves_nothing_behind(shell, predictions, tmp_path):
+    folder = tmp_path / "out"
+    options = ["--gold", shell.dev, "--predicted", predictions[0], "--output", folder, "--samples", 5]
+    shell("analyze", *options, "--predicted", predictions[1], "--train", shell.train)
+    before = {path.name for path in folder.rglob("*")}
+    (folder / "notes.txt").write_text("mine")
+    shell("analyze", *options)
+    after = {path.name for path in folder.rglob("*")}
+    shell("analyze", *options[:-3], tmp_path / "new", "--samples", 5)
+    assert after - {"notes.txt"} == {path.name for path in (tmp_path / "new").rglob("*")} < before
+
+
 def test_compare_writes_its_report_into_one_file(shell, predictions, tmp_path):
     report = tmp_path / "new" / "compare.html"
     shell("compare", shell.dev, *predictions, "--samples", 20, "--report", report)

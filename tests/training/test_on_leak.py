@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -11,6 +12,7 @@ import wingspan
 from copies import invented_text
 from trainings import TINY, dev_documents, train_documents
 from wingspan.corpora import write
+from wingspan.corpora.several import CorporaPlan, OneOfSeveral
 from wingspan.corpora.statistics import describe
 from wingspan.runs.leak_handling import handle_leaks
 from wingspan.runs.reading import Corpora
@@ -51,7 +53,7 @@ def test_allow_trains_on_all_and_says_so_in_the_results(tmp_path):
 
 
 def test_stop_stops_before_anything_is_trained(tmp_path):
-    with pytest.raises(ValueError, match="2 of 10 training documents are in dev and test, such as 'dev-0000'"):
+    with pytest.raises(ValueError, match="2 of 10 training documents are in dev and test, such as 'dev-0'"):
         trained(output=tmp_path / "run", on_leak="stop")
     assert not (tmp_path / "run").exists()
     assert handle_leaks(TRAIN, {"dev": DEV}, "stop").documents == TRAIN
@@ -101,3 +103,19 @@ def test_from_the_shell(shell, tmp_path):
 def _train(shell, tmp_path, *options):
     sets = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
     return ["train", "baseline", "--output", tmp_path / "run", "--device", "cpu", *sets, *options]
+
+
+def test_of_several_corpora_every_dev_and_test_part_is_held_out_from_all():
+    texts = [replace(TRAIN[0], id=str(at), text=invented_text(at), entities=()) for at in range(5)]
+    first = OneOfSeveral("a", ("X",), ("X",), (texts[0], texts[3]), (texts[1],), (texts[2],), role="target")
+    second = OneOfSeveral("b", ("Y",), ("Y",), (texts[1], texts[4]), (texts[2],), (texts[3],), dev_into_training=True)
+    plan = CorporaPlan((first, second))
+    corpora = Corpora(plan.training, first.dev, first.test, plan)
+    assert {part: len(documents) for part, documents in corpora.held_out.items()} == {
+        "a dev": 1,
+        "a test": 1,
+        "b dev": 0,
+        "b test": 1,
+    }
+    handled = handle_leaks(corpora.train, corpora.held_out, "drop")
+    assert [document.id for document in handled.documents] == ["0", "4"]

@@ -188,6 +188,7 @@ def show(
     from rich.console import Console
 
     from wingspan.runs import show as run
+    from wingspan.runs.speaking import counted, say
 
     shown = run.gather(
         file, predicted, first=first, labels=label or [], format=format, predicted_format=predicted_format
@@ -196,4 +197,4 @@ def show(
         run.show(shown, Console())
     else:
         run.write(shown, output)
-        Console().print(f"{output}: {len(shown.documents):,} documents", highlight=False, markup=False, soft_wrap=True)
+        say(Console(), f"{output}: {counted(len(shown.documents), 'document')}")

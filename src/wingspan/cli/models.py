@@ -114,6 +114,7 @@ def predict(
     from rich.console import Console
 
     from wingspan.runs.predict import predict as run
+    from wingspan.runs.speaking import counted, say
 
     use_threads(threads)
     console = Console()
@@ -132,7 +133,7 @@ def predict(
         console=console,
     )
     if output is not None:
-        console.print(f"{output}: {number:,} documents", highlight=False, soft_wrap=True)
+        say(console, f"{output}: {counted(number, 'document')}")
 
 
 @app.command(epilog="Example: wingspan evaluate runs/mine test.jsonl --json figures.json")
@@ -186,12 +187,12 @@ def info(
     """Says what is in a model: system, labels, limits, scores."""
     from rich.console import Console
 
+    from wingspan.runs import info as run
     from wingspan.runs.figures import write_figures
-    from wingspan.runs.info import info as run
 
-    facts = run(model, trusted(parts))
+    facts = run.info(model, trusted(parts))
     if json is not None:
         write_figures(facts, json)
         return
-    for name, value in facts.items():
-        Console().print(f"{name}: {value}", highlight=False, markup=False, soft_wrap=True)
+    for line in run.lines(facts):
+        Console().print(line, highlight=False, markup=False, soft_wrap=True)

@@ -50,12 +50,23 @@ def analyze_documents(
             documents(train, settings.format) if train else None,
             allow_missing=settings.allow_missing,
         )
+        forget_the_last(output)
         sections = from_documents(subject, settings.chapters(output), step)
         sources = {"gold": gold.name, **{name: ", ".join(path.name for path in paths) for name, paths in named.items()}}
         report = report_of(f"{gold.stem}: {', '.join(named)}", subject, sections, sources)
         step("writing")
         write(report, output)
     return report
+
+
+def forget_the_last(output: Path) -> None:
+    """Removes what an earlier report left in the folder, its page first; predictions stay, for they may be an input."""
+    page = output / "report.html"
+    if page.is_file():
+        page.unlink()
+        left = [path for kind in ("tables/*.csv", "figures/*.svg", "figures/*.png") for path in output.glob(kind)]
+        for path in (output / "collected.npz", *left):
+            path.unlink(missing_ok=True)
 
 
 def write(report: Report, output: Path) -> None:

@@ -24,7 +24,7 @@ from wingspan.corpora.several import CorporaPlan
 from wingspan.objectives.generation import Generation
 from wingspan.recognizer import Recognizer
 from wingspan.record import to_record
-from wingspan.runs.analyze import Settings, steps, write
+from wingspan.runs.analyze import Settings, forget_the_last, steps, write
 from wingspan.runs.analyze_corpora import Several, across_corpora, sampled
 from wingspan.runs.score import documents
 from wingspan.text import Document
@@ -59,6 +59,7 @@ def analyze_model(
         training = documents(train, settings.format) if train else None
         step("predicting")
         found = recognizer.predict(gold, batch_size=batch_size)
+        forget_the_last(output)
         output.mkdir(parents=True, exist_ok=True)
         save(found, output / "predictions.jsonl")
         name = recognizer.recipe.name

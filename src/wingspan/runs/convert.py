@@ -15,6 +15,7 @@ from wingspan.corpora.files import numbered
 from wingspan.corpora.formats import CorpusError, Format, OnError, Problems
 from wingspan.corpora.losses import fit
 from wingspan.corpora.overlaps import Overlap, flatten
+from wingspan.runs.speaking import counted
 from wingspan.text import Document
 
 
@@ -97,7 +98,8 @@ def listed(losses: Counter[str]) -> str:
 
 def show(result: Conversion, target: Path, console: Console) -> None:
     """Says what was written, and what was left behind."""
-    lines = [f"{target}: {result.documents:,} documents, {result.entities:,} entities, in {result.target_format}"]
+    found = f"{counted(result.documents, 'document')}, {counted(result.entities, 'entity', 'entities')}"
+    lines = [f"{target}: {found}, in {result.target_format}"]
     if result.flattened:
         lines.append(f"removed by --overlap: {result.flattened:,} entities")
     lines += [f"lost: {count:,} {what}" for what, count in result.losses.most_common()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +27,38 @@ def info(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
         "calibration": recognizer.calibration.to_dict() if recognizer.calibration else None,
         **recognizer.facts,
     }
+
+
+def lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What `info` found, for people: one line for each fact, what belongs to it indented below."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping) and "micro" in value:
+            value = figures(value["micro"])
+        elif name == "leaks":
+            value = value["said"].removeprefix("Leaks: ")
+        yield from told(name, value, "")
+
+
+def told(name: str, value: Any, indent: str) -> Iterator[str]:
+    """One fact, and what it is made of."""
+    if isinstance(value, Mapping) and value:
+        yield f"{indent}{name}:"
+        for key, inner in value.items():
+            yield from told(str(key), inner, f"{indent}  ")
+    else:
+        yield f"{indent}{name}: {plain(value)}"
+
+
+def plain(value: Any) -> str:
+    """A value without the marks of Python."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(plain, value)) or "none"
+    return "none" if value is None or value == {} else str(value)
+
+
+def figures(micro: Mapping[str, Any]) -> str:
+    """Strict scores in one line."""
+    shares = ", ".join(f"{name} {micro[name]:.2f}" for name in ("precision", "recall", "f1"))
+    return f"{shares} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)"

@@ -18,6 +18,6 @@ def say(console: Console, line: str) -> None:
     console.print(Text(line), soft_wrap=True)
 
 
-def counted(count: int, what: str) -> str:
-    """`1 document`, `2,000 documents`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def counted(count: int, what: str, several: str | None = None) -> str:
+    """`1 document`, `2,000 documents`; `several` is the plural where an s does not make it."""
+    return f"{count:,} {what if count == 1 else several or f'{what}s'}"
