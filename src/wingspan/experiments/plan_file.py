@@ -121,8 +121,9 @@ def _lexicon(value: Any, here: Any) -> str | None:
     return str(path) if path is not None else word(value)
 
 
-def _on_leak(value: Any) -> str | None:
-    return value if value in get_args(OnLeak) else None
+def _on_leak(value: Any) -> OnLeak | None:
+    choices: tuple[OnLeak, ...] = get_args(OnLeak)
+    return next((choice for choice in choices if choice == value), None)
 
 
 def _share(value: Any) -> float | None:
