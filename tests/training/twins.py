@@ -25,8 +25,7 @@ from wingspan.base_models import set_dropout
 from wingspan.candidates import Grid
 from wingspan.cli import main
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.objectives.conditional import ConditionalReconstruction
-from wingspan.recipe import Phase, Recipe, Term
+from wingspan.recipe import Phase, Recipe
 from wingspan.recognizer import Recognizer
 from wingspan.record import override
 from wingspan.runs.processes import speak_into
@@ -77,17 +76,19 @@ def recipes(bert: Path) -> dict[str, Recipe]:
         generating = override(generating, f"terms.generate.objective.{key}", str(value))
     adapters = Lora(rank=2, dropout=0.0) if find_spec("peft") else None
     encoder = partial(PretrainedEncoder, name=str(bert), adapters=adapters)
-    rebuilding = Term(partial(ConditionalReconstruction, hidden=8, latent_size=6), 0.1)
-    several = tiny("baseline", **settings, sampling="uniform")
-    several = replace(several, terms={**several.terms, "conditional": rebuilding})
+    several = tiny("conditional", **settings, sampling="uniform")
+    for key, value in {"hidden": 8, "latent_size": 6}.items():
+        several = override(several, f"terms.cvae.objective.{key}", str(value))
+    several = override(several, "terms.cvae.weight", "0.1")
     return {
         "bundling/bl-span": replace(tiny("bundling/bl-span", **settings, accumulate=2), candidates=partial(Grid)),
         "bundling/bl-seq-crf": replace(tiny("bundling/bl-seq-crf", **settings), candidates=partial(Grid)),
         "baseline/proposals": override(tiny("baseline/proposals", **settings), "candidates.budget", "99"),
         "compress_generate": generating,
         "deep_span": replace(tiny("deep_span", **settings), encoder=encoder),
-        "several": several,
-        "several/shared": several,
+        "discontinuous": tiny("discontinuous", **settings),
+        "conditional": several,
+        "conditional/shared": several,
     }
 
 
@@ -98,7 +99,7 @@ def train(name: str, recipe: Recipe, path: Path) -> list[float]:
     """Trains in float64 without any random draw, saves all weights, and returns the losses and dev scores."""
     torch.randn = torch.zeros
     torch.randn_like = torch.zeros_like
-    plan = two_corpora(heads="shared" if "shared" in name else "own") if "several" in name else None
+    plan = two_corpora(heads="shared" if "shared" in name else "own") if "conditional" in name else None
     documents, declared = (plan.training, plan.labels) if plan is not None else (train_documents(), None)
     fitted = fit(recipe, documents, seed=3, lexicon=Invented(), declared=declared)
     set_dropout(fitted.learner.double(), 0.0)

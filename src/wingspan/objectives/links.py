@@ -25,6 +25,7 @@ from wingspan.model import States
 from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
 from wingspan.pairs import BUCKETS, bucket
+from wingspan.precision import at_least_float32
 from wingspan.text import Sentence
 
 
@@ -113,10 +114,10 @@ class Links(Objective):
         assert states.features is not None
         assert states.candidates is not None
         mask = possible(states)
-        scores = self.fragment(states.features).float()  # (B, M, C)
+        scores = at_least_float32(self.fragment(states.features))  # (B, M, C)
         hits = same_spans(states.candidates, Gold(*targets[:4]))  # (B, M, E)
-        of_class = F.one_hot(targets.label, scores.shape[-1]).float()
-        target = (hits.float() @ of_class).clamp(max=1.0)  # (B, M, C)
+        of_class = F.one_hot(targets.label, scores.shape[-1]).to(scores.dtype)
+        target = (hits.to(scores.dtype) @ of_class).clamp(max=1.0)  # (B, M, C)
         known = self.classes.charged(states.inputs.dataset)  # (B, 1, C)
         cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * known
         words = share_of(states.inputs.starts.sum(), cost)
@@ -148,7 +149,7 @@ class Links(Objective):
         """Raw scores of all pairs of listed candidates, first and second.  (B, n, F) -> (B, n, n)"""
         _, left, right = self.vectors(features)
         gap = (start[:, None] - end[:, :, None]).clamp(min=0)
-        scores: Tensor = (left @ right.mT).float() + self.distance(bucket(gap + 1)).squeeze(-1)
+        scores: Tensor = at_least_float32(left @ right.mT) + self.distance(bucket(gap + 1)).squeeze(-1)
         return scores
 
     def vectors(self, features: Tensor) -> Vectors:
