@@ -5,6 +5,7 @@ See: Hu et al. 2022, arXiv 2106.09685; paper 004 trains its T5 encoder so.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Lora:
 
 def put_in(model: nn.Module, lora: Lora) -> None:
     """Freezes a Transformer and puts adapters beside its linear layers; only they learn, in float32."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # PEFT imports it, and it tells of kernels it misses
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ UNSUPPORTED = (ImportError, RuntimeError, OSError, NotImplementedError, Attribut
 
 def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
     """The configuration for transformers: int8, or the QLoRA paper's 4 bits (NF4, constants quantized too)."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it tells of every number that it casts
     try:
         import bitsandbytes
     except ImportError as error:
