@@ -8,6 +8,7 @@ frozen (test_optimizer.py), whole batches only (test_mixing.py), keys without ad
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from torch import nn
 from conditionals import MAP, run_of, small
 from several import two_corpora
 from tiny import sentence
+from tiny_models import tiny_t5
 from trainings import HASHED, on_cpu
+from wingspan.adapters import adapted_layers
 from wingspan.corpora.label_map import read_label_map
 from wingspan.mixing import epoch_batches, kept
 from wingspan.model import tensors
@@ -144,6 +147,23 @@ def test_with_bert_every_corpus_is_the_unknown_token(folders):
     assert encoder.corpus_tokens is None  # nothing was added, nothing learns
     own = find("conditional").encoder.keywords
     assert own["corpus_token"] == "end"
+
+
+def test_with_t5_keys_have_no_adapters_and_tokens_of_corpora_do_not_learn(tmp_path):
+    pytest.importorskip("peft")
+    recipe = find("conditional/paper-t5")
+    settings = recipe.encoder.keywords
+    assert (settings["quantize"], settings["adapters"].rank, settings["corpus_token"]) == ("4bit", 32, "end")
+    folder = tiny_t5(tmp_path / "t5")
+    encoder = partial(recipe.encoder.func, **{**settings, "name": str(folder), "quantize": None})
+    run = run_of(replace(recipe, encoder=encoder, segments=find("conditional").segments))
+    adapted = {name.rpartition(".")[2] for name in adapted_layers(run.learner.model.encoder.model)}
+    assert adapted <= {"q", "v", "o", "wi", "wo"}
+    assert {"q", "v", "o", "wo"} <= adapted
+    learning = {id(p) for group in build_optimizer(run.learner, run.recipe.train).param_groups for p in group["params"]}
+    for name, parameter in run.learner.named_parameters():
+        if any(part in name for part in ("bias", "layer_norm", "corpus_tokens")):
+            assert id(parameter) not in learning, name
 
 
 def test_what_counts_is_read_in_float32_by_the_loss():
