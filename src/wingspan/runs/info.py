@@ -32,16 +32,14 @@ def info(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
 def lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """What `info` found, for people: one line for each fact, what belongs to it indented below."""
     for name, value in facts.items():
-        if isinstance(value, Mapping) and "micro" in value:
-            value = figures(value["micro"])
-        elif name == "leaks":
-            value = value["said"].removeprefix("Leaks: ")
-        yield from told(name, value, "")
+        yield from told(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value)
 
 
-def told(name: str, value: Any, indent: str) -> Iterator[str]:
-    """One fact, and what it is made of."""
-    if isinstance(value, Mapping) and value:
+def told(name: str, value: Any, indent: str = "") -> Iterator[str]:
+    """One fact, and what it is made of; scores in one line, wherever they stand."""
+    if isinstance(value, Mapping) and "micro" in value:
+        yield f"{indent}{name}: {figures(value['micro'])}"
+    elif isinstance(value, Mapping) and value:
         yield f"{indent}{name}:"
         for key, inner in value.items():
             yield from told(str(key), inner, f"{indent}  ")
