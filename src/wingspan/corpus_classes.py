@@ -51,12 +51,22 @@ class CorpusClasses(nn.Module):
         return self.nothing[dataset].unsqueeze(-1)
 
     def learned(self, scores: Tensor, dataset: Tensor) -> Tensor:
-        """Scores to learn from: what a corpus leaves unmarked is one with nothing.  (B, M, C)"""
-        return scores if self._learns_all else self._seen(scores, dataset, self._silent, self._some_silent)
+        """Log chances to learn from; that of nothing holds those of all that a corpus leaves unmarked.  (B, M, C)
+
+        What is left unmarked keeps its own: where several labels mean one, some of its spans may be marked.
+        """
+        chances = (scores if self._learns_all else self._within(scores, dataset)).log_softmax(-1)
+        return self._held_by_nothing(chances, dataset, self._silent) if self._some_silent else chances
 
     def read(self, scores: Tensor, dataset: Tensor) -> Tensor:
         """Scores to read from: what a corpus does not have is one with nothing.  (B, M, C)"""
-        return scores if self._reads_all else self._seen(scores, dataset, self._lost, self._some_lost)
+        if self._reads_all:
+            return scores
+        scores = self._within(scores, dataset)
+        if not self._some_lost:
+            return scores
+        lost = self._lost[dataset].unsqueeze(1)
+        return self._held_by_nothing(scores, dataset, self._lost).masked_fill(lost, -torch.inf)
 
     def charged(self, dataset: Tensor) -> Tensor:
         """The classes whose yes or no is known of each sentence's spans: those its corpus marks.  (B, 1, C)"""
@@ -68,13 +78,14 @@ class CorpusClasses(nn.Module):
         labels = self._answers if self.foreign == "never" else torch.ones_like(self._answers)
         return labels.scatter(1, self.nothing[:, None], False)[dataset].unsqueeze(1)
 
-    def _seen(self, scores: Tensor, dataset: Tensor, merged: Tensor, some: bool) -> Tensor:
+    def _within(self, scores: Tensor, dataset: Tensor) -> Tensor:
+        """Scores without those of other blocks; or with them at 0."""
         own = self._own[dataset].unsqueeze(1)  # (B, 1, C)
-        scores = scores * own if self.foreign == "multiply" else scores.masked_fill(~own, -torch.inf)
-        if not some:
-            return scores
+        return scores * own if self.foreign == "multiply" else scores.masked_fill(~own, -torch.inf)
+
+    def _held_by_nothing(self, scores: Tensor, dataset: Tensor, held: Tensor) -> Tensor:
+        """Scores, or log chances, in which nothing stands for itself and for all that it holds.  (B, M, C)"""
         nothing = self.nothing[dataset].view(-1, 1, 1)
-        into = merged.scatter(1, self.nothing[:, None], True)[dataset].unsqueeze(1)
+        into = held.scatter(1, self.nothing[:, None], True)[dataset].unsqueeze(1)
         together = scores.masked_fill(~into, -torch.inf).logsumexp(-1, keepdim=True)  # (B, M, 1)
-        rest = scores.masked_fill(merged[dataset].unsqueeze(1), -torch.inf)
-        return rest.scatter(-1, nothing.expand_as(together), together)
+        return scores.scatter(-1, nothing.expand_as(together), together)

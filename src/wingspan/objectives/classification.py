@@ -92,8 +92,8 @@ class Classification(Objective):
         assert states.scores is not None
         dataset = states.inputs.dataset
         target = self._class(hits, gold, self.classes.nothing_of(dataset))
-        scores = self.classes.learned(at_least_float32(states.scores), dataset)
-        return F.cross_entropy(scores.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
+        chances = self.classes.learned(at_least_float32(states.scores), dataset)
+        return F.nll_loss(chances.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
 
     def _class(self, hits: Tensor, gold: Gold, nothing: Tensor) -> Tensor:
         """The class of each candidate.  (B, M, E) -> (B, M)"""
@@ -109,15 +109,15 @@ class Classification(Objective):
         dataset = states.inputs.dataset
         nothing = self.classes.nothing_of(dataset).unsqueeze(-1).expand_as(total)
         target = target.scatter_add(-1, nothing, (1.0 - total).clamp(min=0.0))
-        chance = self.classes.learned(at_least_float32(states.scores), dataset).log_softmax(-1)
+        chance = self.classes.learned(at_least_float32(states.scores), dataset)
         return -(target * chance.masked_fill(target == 0, 0.0)).sum(-1)
 
     def _sigmoid(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """A yes or no for each class that the corpus marks.  -> (B, M), the mean over these classes"""
+        """A yes or no for each class that the corpus marks, here or throughout.  -> (B, M), the mean over these"""
         assert states.scores is not None
         scores = at_least_float32(states.scores)
         target = by_class(hits.to(scores.dtype), gold, scores.shape[-1])
-        real = self.classes.charged(states.inputs.dataset).to(scores.dtype)
+        real = (self.classes.charged(states.inputs.dataset) | (target > 0)).to(scores.dtype)
         cost = F.binary_cross_entropy_with_logits(scores, target.clamp(max=1.0), reduction="none")
         return (cost * real).sum(-1) / real.sum(-1).clamp(min=1)
 

@@ -119,7 +119,7 @@ class Links(Objective):
         of_class = F.one_hot(targets.label, scores.shape[-1]).to(scores.dtype)
         target = (hits.to(scores.dtype) @ of_class).clamp(max=1.0)  # (B, M, C)
         known = self.classes.charged(states.inputs.dataset)  # (B, 1, C)
-        cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * known
+        cost = F.binary_cross_entropy_with_logits(scores, target, reduction="none") * (known | (target > 0))
         words = share_of(states.inputs.starts.sum(), cost)
         loss: Tensor = (cost.sum(-1) * mask).sum() / words
         scores = scores.detach().masked_fill(~known, -torch.inf)
