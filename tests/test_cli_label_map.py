@@ -78,3 +78,8 @@ def test_what_cannot_be_is_one_sentence(shell, tmp_path):
     assert "there is no such label map" in shell.refuses(
         "label-map", f"a={shell.dev}", "--target", target, "--reference", tmp_path / "none.tsv"
     )
+    assert "there is a corpus 'main' already" in shell.refuses("label-map", f"main={shell.dev}", "--target", target)
+    (tmp_path / "bare.jsonl").write_text('{"id": "1", "text": "Nothing here.", "entities": []}\n')
+    assert "corpus 'bare' has no entities" in shell.refuses(
+        "label-map", f"bare={tmp_path / 'bare.jsonl'}", "--target", target
+    )

@@ -83,6 +83,8 @@ def test_auxiliary_dev_sets_can_go_into_training(folder):
         (DRUGS.replace("drugs-dev", "none"), "corpus 'drugs': dev: there is no "),
         (DRUGS + 'role = "main"', "corpus 'drugs': role must be \"target\" or \"auxiliary\", not 'main'"),
         (DRUGS + "weight = 0", "corpus 'drugs': weight must be a number above 0, not 0"),
+        (DRUGS + 'format = "jsnl"', "corpus 'drugs': format must be one of jsonl, conll, "),
+        (DRUGS + "weight = inf", "corpus 'drugs': weight must be a number above 0, not inf"),
         (DRUGS + 'labels = ["Gene"]', "corpus 'drugs': train has entities of 'Drug' (1), none of its labels"),
         (DRUGS + 'labels = ["Drug", "Drug"]', "labels must be a list of different labels"),
         (DRUGS + 'annotates = ["Gene"]', "annotates names 'Gene', which is none of its labels"),

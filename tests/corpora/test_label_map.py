@@ -60,7 +60,7 @@ def test_a_broken_table_is_one_sentence(tmp_path, text, message):
         ("other\tOdd\t-", "othr\tOdd\t-", "map.tsv:4: no corpus 'othr'; did you mean 'other'?"),
         ("other\tOdd\t-", "other\tEven\t-", "map.tsv:4: 'other' has no label 'Even'; there are Chemical, Disease, Odd"),
         ("\tDrug", "\tDrugs", "map.tsv:2: the target 'main' has no label 'Drugs'; did you mean 'Drug'?"),
-        ("other\tOdd\t-\n", "", "map.tsv: no line for 'Odd' of 'other'; add one, such as"),
+        ("other\tOdd\t-\n", "", "map.tsv: no line for 'Odd' of 'other'; add one, with - if it has no counterpart"),
         ("other\tOdd\t-", "other\tOdd\t-\nmain\tDrug\tIllness", "map.tsv:5: 'Drug' is of the target corpus"),
     ],
 )

@@ -37,8 +37,8 @@ def label_map(
     from wingspan.runs import label_map as run
     from wingspan.runs.figures import write_figures
 
-    ((_, aim),) = run.corpora_of([target], format).items()
-    others = run.corpora_of(corpora, format)
+    ((name, aim),) = run.corpora_of([target], format).items()
+    others = run.corpora_of(corpora, format, taken=[name])
     found = run.suggestions(aim, others, model, batch_size=batch_size, device=device)
     comparison = run.compared(found, reference) if reference is not None else None
     if output is not None:

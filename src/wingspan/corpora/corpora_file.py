@@ -13,12 +13,13 @@ role = "target"
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from wingspan.corpora import read
+from wingspan.corpora import FORMATS, read
 from wingspan.corpora.label_map import read_label_map
 from wingspan.corpora.several import CorporaPlan, Heads, OneOfSeveral, Role, Silence, in_target_labels, undeclared
 from wingspan.labels import LabelSet
@@ -76,7 +77,10 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
         found = here(value)
         return (found,) if found is not None else several(here)(value)
 
-    format = table.take("format", word, "the name of a format", None)
+    formats = list(FORMATS)
+    format = table.take(
+        "format", lambda found: found if found in formats else None, f"one of {', '.join(formats)}", None
+    )
     parts = {
         part: _documents(
             table.take(part, files, "a file, or a list of files", ()), format, name, f"{table.place}: {part}"
@@ -118,7 +122,7 @@ def _documents(paths: Files, format: str | None, name: str, place: str) -> tuple
 
 def _positive(value: Any) -> float | None:
     found = number(value)
-    return found if found is not None and found > 0 else None
+    return found if found is not None and 0 < found < math.inf else None
 
 
 def _check_labels(corpus: OneOfSeveral, place: str) -> None:

@@ -43,9 +43,7 @@ class LabelMap:
         if (corpus, label) in self.targets:
             return self.targets[corpus, label]
         if any(name == corpus for name, _ in self.targets):
-            raise ValueError(
-                f"{self._place()}no line for {label!r} of {corpus!r}; add it, with - if it has no counterpart"
-            )
+            raise self._missing(corpus, label)
         return label
 
     def about(self, corpora: Collection[str]) -> LabelMap:
@@ -71,16 +69,20 @@ class LabelMap:
                 raise CorpusError(f"{where}{corpus!r} has no label {label!r}; {_known(label, labels[corpus])}")
             if meaning is not None and meaning not in labels[target]:
                 raise CorpusError(
-                    f"{where}the target {target!r} has no label {meaning!r}; {_known(meaning, labels[target])}, "
-                    f"or {NONE} for no counterpart"
+                    f"{where}the target {target!r} has no label {meaning!r}; {_known(meaning, labels[target])} "
+                    f"({NONE} is no counterpart)"
                 )
             if corpus == target and meaning != label:
                 raise CorpusError(f"{where}{label!r} is of the target corpus and means itself; leave the line out")
         for corpus, own in labels.items():
             missing = [label for label in own if corpus != target and (corpus, label) not in self.targets]
             if missing:
-                line = "\\t".join((corpus, missing[0], NONE))
-                raise CorpusError(f"{self._place()}no line for {missing[0]!r} of {corpus!r}; add one, such as {line!r}")
+                raise self._missing(corpus, missing[0])
+
+    def _missing(self, corpus: str, label: str) -> CorpusError:
+        """A label that the map should have a line about."""
+        place = self._place()
+        return CorpusError(f"{place}no line for {label!r} of {corpus!r}; add one, with {NONE} if it has no counterpart")
 
     def _place(self, *pair: str) -> str:
         """File and line, as every message starts with."""

@@ -80,6 +80,8 @@ def suggest(
     found = []
     for corpus, documents in corpora.items():
         names = names_of(documents)
+        if not names:
+            raise ValueError(f"corpus {corpus!r} has no entities, so there is no label to map; leave it out")
         heard = witnesses_of(names, documents, target, labels, classifier, predict, kinds)
         found += [judged(corpus, label, heard[label], labels) for label in sorted(names)]
     return found

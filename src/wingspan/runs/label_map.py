@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,14 +59,14 @@ class Comparison:
         }
 
 
-def corpora_of(named: Sequence[str], format: str | None) -> dict[str, list[Document]]:
-    """NAME=FILE, or NAME=FILE,FILE."""
+def corpora_of(named: Sequence[str], format: str | None, taken: Collection[str] = ()) -> dict[str, list[Document]]:
+    """NAME=FILE, or NAME=FILE,FILE; `taken` are names of other corpora."""
     found: dict[str, list[Document]] = {}
     for item in named:
         name, sign, files = item.partition("=")
         if not sign or not name or not files:
             raise ValueError(f"{item}: give a corpus as NAME=FILE, such as bc5cdr=bc5cdr/train.jsonl")
-        if name in found:
+        if name in found or name in taken:
             raise ValueError(f"{item}: there is a corpus {name!r} already; give each its own name")
         found[name] = [document for path in files.split(",") for document in documents(path, format)]
     return found
