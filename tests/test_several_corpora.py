@@ -12,7 +12,8 @@ from several import TYPES, save_two, two_corpora
 from trainings import TINY, dev_documents, tiny, train_documents
 from wingspan.corpora.corpora_file import read_corpora
 from wingspan.corpora.label_map import LabelMap
-from wingspan.runs.by_corpus import mapped_gold, only
+from wingspan.evaluation.transfer import only
+from wingspan.runs.by_corpus import mapped_gold
 from wingspan.text import Document, Entity
 from wingspan.training.fitting import fit
 
@@ -137,8 +138,25 @@ def test_mapped_gold_is_asked_for_what_its_labels_can_mean():
     assert asked == {"Illness"}
     found = replace(document, entities=(Entity.at("Illness", 0, 1), Entity.at("Drug", 2, 3)))
     assert only(found, asked).entities == (Entity.at("Illness", 0, 1),)
-    with pytest.raises(ValueError, match="no label of 'other' with a counterpart"):
+    with pytest.raises(ValueError, match="label map: no label of 'other' has a counterpart; it is about genes"):
         mapped_gold([document], "other", label_map)
+
+
+def test_a_corpus_without_any_counterpart_is_scored_in_its_own_labels_alone():
+    label_map = LabelMap({("genes", "Disease"): None, ("genes", "Gene"): None})
+    model = wingspan.train(tiny("baseline"), corpora=two_corpora(3, label_map=label_map), device="cpu")
+    assert sorted(model.facts["corpora"]["genes"]) == ["dev", "role", "test", "training_documents"]
+
+
+def test_a_model_of_several_corpora_goes_on_with_corpora_only(trained):
+    """Documents of no corpus in particular would get a block of their own, which nobody who predicts is asked for."""
+    start = wingspan.load(trained / "model", device="cpu")
+    with pytest.raises(ValueError, match="--from: this model is of several corpora \\(drugs, genes\\)"):
+        fit(tiny("baseline"), train_documents(4), start=start)
+    fitted = fit(tiny("baseline"), two_corpora(3).training, start=start, declared=two_corpora().labels)
+    head = [name for name in fitted.learner.state_dict() if name.startswith("model.scorer.head")]
+    assert head
+    assert all((fitted.learner.state_dict()[name] == start.learner.state_dict()[name]).all() for name in head)
 
 
 def test_training_goes_on_with_corpora_that_share_the_encoder(tmp_path):

@@ -57,3 +57,12 @@ def test_the_effect_of_additions_by_hand():
 
 def gold_pairs():
     return ("Drug", A), ("Gene", B)
+
+
+def test_answers_with_labels_of_other_corpora_are_left_out():
+    """Models whose foreign classes can win say so with the corpus' name, which is no label of the map."""
+    models = {"two": says(("Pill", A), ("one:Gene", B)), "one": says(("Drug", A), ("two:nothing", B))}
+    gold = {"one": [document(("Drug", A))]}
+    for transfer in transfer_matrix(models, gold, LABELS, MAP):
+        assert transfer.scores is not None
+        assert (transfer.scores.micro.tp, transfer.scores.micro.found) == (1, 1)

@@ -40,7 +40,8 @@ def transfer_matrix(
             scores = None
             if shared:
                 wanted = [in_target(document, tested, shared, label_map) for document in documents]
-                guessed = [in_target(document, trained, shared, label_map) for document in predict(documents)]
+                answers = [only(document, labels[trained]) for document in predict(documents)]
+                guessed = [in_target(document, trained, shared, label_map) for document in answers]
                 scores = recognition(wanted, guessed)
             found.append(Transfer(trained, tested, tuple(sorted(shared)), scores))
     return found
@@ -54,9 +55,12 @@ def meanings(corpus: str, labels: Mapping[str, Collection[str]], label_map: Labe
 
 def in_target(document: Document, corpus: str, kept: Collection[str], label_map: LabelMap) -> Document:
     """A document whose entities have labels of a corpus, in some of the target's labels."""
-    mapped = label_map.mapped(replace(document, dataset=corpus))
-    entities = tuple(entity for entity in mapped.entities if entity.label in kept)
-    return replace(mapped, entities=entities, dataset="target")
+    return replace(only(label_map.mapped(replace(document, dataset=corpus)), kept), dataset="target")
+
+
+def only(document: Document, labels: Collection[str]) -> Document:
+    """The document with the entities of these labels: about others its corpus says nothing."""
+    return replace(document, entities=tuple(entity for entity in document.entities if entity.label in labels))
 
 
 @dataclass(frozen=True)

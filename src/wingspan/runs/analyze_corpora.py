@@ -52,8 +52,9 @@ def across_corpora(model: Recognizer, plan: CorporaPlan, several: Several, batch
             own[corpus.name] = recognition(
                 corpus.test, model.predict(corpus.test, batch_size=batch_size, dataset=known)
             )
-        if plan.label_map is not None and plan.heads == "own" and corpus.role != "target":
-            mapped[corpus.name] = mapped_scores(model, corpus.test, corpus.name, plan.label_map)
+        in_targets = mapped_scores(model, corpus.test, corpus.name, plan)
+        if in_targets is not None:
+            mapped[corpus.name] = in_targets
     return corpora_chapter(plan.label_map, own, mapped, transfers(model, plan, several, batch_size))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from wingspan.corpora.label_map import LabelMap
 from wingspan.corpora.several import CorporaPlan, OneOfSeveral
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.seeds import spread
+from wingspan.evaluation.transfer import only
 from wingspan.recognizer import Recognizer
 from wingspan.runs.tables import Sheet
 from wingspan.text import Document
@@ -30,8 +31,8 @@ def scores_by_corpus(model: Recognizer, plan: CorporaPlan, console: Console) -> 
             scores = recognition(gold, model.predict(gold, batch_size=64, dataset=corpus.name))
             facts[name] = scores.to_dict()
             rows.append(row(corpus.name, name, scores))
-            if plan.label_map is not None and plan.heads == "own" and corpus.role == "auxiliary":
-                mapped = mapped_scores(model, gold, corpus.name, plan.label_map)
+            mapped = mapped_scores(model, gold, corpus.name, plan)
+            if mapped is not None:
                 facts[f"{name}_mapped"] = mapped.to_dict()
                 rows.append(row(corpus.name, f"{name}, in the target's labels", mapped))
         found[corpus.name] = facts
@@ -50,9 +51,12 @@ def row(corpus: str, part: str, scores: Scores) -> tuple[str, ...]:
     return (corpus, part, *(f"{getattr(scores.micro, name):.2f}" for name in FIGURES))
 
 
-def mapped_scores(model: Recognizer, gold: Sequence[Document], corpus: str, label_map: LabelMap) -> Scores:
-    """A corpus' documents in the target's labels; of those only what its own labels can mean."""
-    wanted, asked = mapped_gold(gold, corpus, label_map)
+def mapped_scores(model: Recognizer, gold: Sequence[Document], corpus: str, plan: CorporaPlan) -> Scores | None:
+    """A corpus' documents in the target's labels, of those what its own labels can mean; None where it has none."""
+    if corpus not in plan.counterparts or corpus == plan.target.name:
+        return None
+    assert plan.label_map is not None
+    wanted, asked = mapped_gold(gold, corpus, plan.label_map)
     return recognition(wanted, [only(document, asked) for document in model.predict(wanted, batch_size=64)])
 
 
@@ -64,13 +68,11 @@ def mapped_gold(
         raise ValueError("--label-map needs --dataset: the name that the map has for this corpus")
     asked = frozenset(target for name, _, target in label_map if name == corpus and target is not None)
     if not asked:
-        raise ValueError(f"the label map has no label of {corpus!r} with a counterpart; there is nothing to score")
+        about = ", ".join(dict.fromkeys(name for name, _, target in label_map if target is not None))
+        raise ValueError(
+            f"{label_map.path or 'label map'}: no label of {corpus!r} has a counterpart; it is about {about}"
+        )
     return [label_map.mapped(replace(document, dataset=corpus)) for document in gold], asked
-
-
-def only(document: Document, labels: Collection[str]) -> Document:
-    """The document with the entities of these labels: about others its gold says nothing."""
-    return replace(document, entities=tuple(entity for entity in document.entities if entity.label in labels))
 
 
 def over_runs(runs: Sequence[Mapping[str, Any]]) -> Figures:

@@ -15,8 +15,9 @@ from wingspan.evaluation.continuity import by_continuity
 from wingspan.evaluation.given_spans import TypingScores, typing
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import Scores, recognition
+from wingspan.evaluation.transfer import only
 from wingspan.recognizer import Recognizer
-from wingspan.runs.by_corpus import mapped_gold, only
+from wingspan.runs.by_corpus import mapped_gold
 from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.text import Document
 from wingspan.training.fitting import coverage_of

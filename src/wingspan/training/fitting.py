@@ -66,6 +66,11 @@ def fit(
             f"the documents are of several datasets ({', '.join(labels.types)}); say in a corpora.toml what they are "
             "to each other, and give it with --corpora"
         )
+    if start is not None and len(start.labels.types) > 1 and declared is None:
+        raise ValueError(
+            f"--from: this model is of several corpora ({', '.join(start.labels.types)}); say which of them the new "
+            "documents are of in a corpora.toml, and give it with --corpora"
+        )
     labels = declared or (labels if start is None else both(start.labels, labels))
     torch.manual_seed(seed)
     if start is not None:

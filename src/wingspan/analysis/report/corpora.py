@@ -37,9 +37,11 @@ def correspondences(label_map: LabelMap) -> Table:
 def by_corpus(own: Mapping[str, Scores], mapped: Mapping[str, Scores]) -> Table:
     """Strict micro scores of each corpus (004, Table 8)."""
     rows: list[Row] = []
-    for corpus, scores in own.items():
-        micro, other = scores.micro, mapped.get(corpus)
-        rows.append((corpus, micro.precision, micro.recall, micro.f1, other.micro.f1 if other is not None else None))
+    for corpus in dict.fromkeys([*own, *mapped]):  # a model of one corpus knows no other's labels
+        figures = [
+            getattr(own[corpus].micro, name) if corpus in own else None for name in ("precision", "recall", "f1")
+        ]
+        rows.append((corpus, *figures, mapped[corpus].micro.f1 if corpus in mapped else None))
     columns = (
         Column("corpus", "text"),
         Column("precision"),
