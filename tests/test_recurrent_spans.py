@@ -120,7 +120,7 @@ def test_what_does_not_count_is_zero_and_no_span_at_all_is_fine(batch):
 def test_blocks_hold_few_cells_or_one_span(monkeypatch):
     monkeypatch.setattr(recurrent, "CELLS", 4)
     assert cuts([]) == []
-    assert cuts([1, 2, 1, 3, 1, 7, 1]) == [(0, 3), (3, 5), (5, 6), (6, 7)]
+    assert cuts([1, 1, 2, 2, 3, 7]) == [(0, 2), (2, 4), (4, 5), (5, 6)]
 
 
 def test_states_of_blocks_are_not_kept_for_the_way_back(batch, monkeypatch):

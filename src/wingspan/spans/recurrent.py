@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -77,37 +78,45 @@ class RecurrentSpans(SpanRepresentation):
         return torch.cat([weights @ forwards, by_start(turned(by_end(weights)) @ backwards)], -1)
 
     def _listed(self, ahead: Tensor, back: Tensor, candidates: Candidates) -> Tensor:
-        """Listed spans of any width, in blocks; those that do not count are zero.  -> (B, M, 2 H)"""
+        """Listed spans of any width, narrow ones first; those that do not count are zero.  -> (B, M, 2 H)"""
         sentence, cell = candidates.mask.nonzero(as_tuple=True)  # (N,)
-        base = sentence * ahead.shape[1]
-        first, last = base + candidates.start[sentence, cell], base + candidates.end[sentence, cell] - 1
+        width, order = (candidates.end - candidates.start)[sentence, cell].sort(stable=True)
+        sentence, cell = sentence[order], cell[order]
+        first = sentence * ahead.shape[1] + candidates.start[sentence, cell]  # among all words of the batch
         flat = ahead.flatten(0, 1), back.flatten(0, 1)  # (B * L, 4 H)
-        blocks = cuts((last - first + 1).tolist())
-        rows = [run(self._spans, len(blocks) > 1, *flat, first[a:z], last[a:z]) for a, z in blocks]
+        blocks = cuts(width.tolist())
+        rows = [run(self._spans, len(blocks) > 1, *flat, first[a:z], width[a:z]) for a, z in blocks]
         spans = torch.cat(rows) if rows else ahead.new_zeros(0, self.recurrent.size)  # (N, 2 H)
         empty = spans.new_zeros(*candidates.mask.shape, self.recurrent.size)
         return empty.index_put((sentence, cell), spans)
 
-    def _spans(self, ahead: Tensor, back: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """Spans by their first and last words among all of the batch.  (N,) each -> (N, 2 H)"""
-        width = last - first + 1
+    def _spans(self, ahead: Tensor, back: Tensor, first: Tensor, width: Tensor) -> Tensor:
+        """Spans by their first words and widths.  (N,) each -> (N, 2 H)"""
         span = torch.repeat_interleave(width)  # (K,) whose word a cell is
-        ends = width.cumsum(0)
-        step = torch.arange(len(span), device=span.device) - (ends - width)[span]
-        places = (first, step), (last, width[span] - 1 - step)
-        forwards, backwards = (
-            shared(lstm, entered, border, width, direction, span, at)
-            for (lstm, entered, direction), (border, at) in zip(self._directions(ahead, back), places, strict=True)
-        )  # (K, H)
-        states, final = (
-            torch.cat([forwards, backwards], -1),
-            torch.cat([forwards[ends - 1], backwards[ends - width]], -1),
+        begins = width.cumsum(0) - width
+        step = torch.arange(len(span), device=span.device) - begins[span]
+        last = width[span] - 1
+        steps = step, last - step  # how far a cell is from the border that its direction starts at
+        walks = [
+            shared(lstm, entered, border, width, direction)
+            for (lstm, entered, direction), border in zip(
+                self._directions(ahead, back), (first, first + width - 1), strict=True
+            )
+        ]
+        # the last state of each span times all of them, from a table of all products at its border
+        products = [(table @ table.mT)[row[span], last, at] for (table, row), at in zip(walks, steps, strict=True)]
+        weights = softmax_of(torch.stack(products).sum(0, dtype=torch.float32), span, len(width)).to(
+            walks[0][0].dtype
+        )  # (K,)
+        return torch.cat(
+            [
+                F.embedding_bag(
+                    row[span] * table.shape[1] + at, table.flatten(0, 1), begins, mode="sum", per_sample_weights=weights
+                )
+                for (table, row), at in zip(walks, steps, strict=True)
+            ],
+            -1,
         )
-        scores = (states * final.index_select(0, span)).sum(-1, dtype=torch.float32)  # (K,)
-        highest = scores.detach().new_full(width.shape, -torch.inf).scatter_reduce(0, span, scores.detach(), "amax")
-        weights = (scores - highest[span]).exp()
-        weights = weights / torch.zeros_like(highest).index_add(0, span, weights)[span]
-        return torch.zeros_like(final).index_add(0, span, weights.to(states.dtype).unsqueeze(-1) * states)
 
     def _directions(self, ahead: Tensor, back: Tensor) -> tuple[tuple[nn.LSTM, Tensor, int], ...]:
         return (self.recurrent.forwards, ahead, 1), (self.recurrent.backwards, back, -1)
@@ -122,28 +131,36 @@ def run(part: Callable[..., Tensor], again: bool, *inputs: Tensor | int) -> Tens
 
 
 def cuts(widths: list[int]) -> list[tuple[int, int]]:
-    """Where to cut a list of spans so that each block has no more than `CELLS` cells, or one span."""
+    """Sorted widths in blocks of no more than `CELLS` cells, each span taken as wide as the widest, or of one span."""
     found: list[tuple[int, int]] = []
-    first = held = 0
+    first = 0
     for at, width in enumerate(widths):
-        if at > first and held + width > CELLS:
+        if at > first and width * (at + 1 - first) > CELLS:
             found.append((first, at))
-            first, held = at, 0
-        held += width
+            first = at
     return [*found, (first, len(widths))] if widths else []
 
 
-def shared(
-    lstm: nn.LSTM, entered: Tensor, border: Tensor, width: Tensor, direction: int, span: Tensor, step: Tensor
-) -> Tensor:
-    """The state of each cell, each border walked from once, as far as the widest span there.  -> (K, H)"""
+def shared(lstm: nn.LSTM, entered: Tensor, border: Tensor, width: Tensor, direction: int) -> tuple[Tensor, Tensor]:
+    """States from each border on, walked once for all spans that share it, as far as the widest of them.
+
+    -> (borders, W, H), and which row of it each span has  (N,)
+    """
     place, which = torch.unique(border, return_inverse=True)
     longest = torch.zeros_like(place).scatter_reduce(0, which, width, "amax")
     longest, order = longest.sort(descending=True)  # so that those that go on are always the first ones
     rank = torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
     going = (longest[:, None] > torch.arange(int(longest[0]), device=order.device)).sum(0)  # (W,)
-    states = torch.cat(walk(lstm, entered, place[order], going.tolist(), direction))
-    return states.index_select(0, (going.cumsum(0) - going)[step] + rank[which][span])
+    states = walk(lstm, entered, place[order], going.tolist(), direction)
+    table = torch.stack([F.pad(state, (0, 0, 0, len(place) - len(state))) for state in states], 1)
+    return table, rank[which]
+
+
+def softmax_of(scores: Tensor, span: Tensor, spans: int) -> Tensor:
+    """A softmax over the cells of each span.  (K,), (K,) -> (K,)"""
+    highest = scores.new_full((spans,), -torch.inf).scatter_reduce(0, span, scores.detach(), "amax")
+    weights = (scores - highest[span]).exp()
+    return weights / torch.zeros_like(highest).index_add(0, span, weights)[span]
 
 
 def turned(weights: Tensor) -> Tensor:
