@@ -12,8 +12,10 @@ from several import TYPES, save_two, two_corpora
 from trainings import TINY, dev_documents, tiny, train_documents
 from wingspan.corpora.corpora_file import read_corpora
 from wingspan.corpora.label_map import LabelMap
+from wingspan.corpora.several import CorporaPlan
 from wingspan.evaluation.transfer import only
 from wingspan.runs.by_corpus import mapped_gold
+from wingspan.runs.facts import corpora_lines
 from wingspan.text import Document, Entity
 from wingspan.training.fitting import fit
 
@@ -144,8 +146,20 @@ def test_mapped_gold_is_asked_for_what_its_labels_can_mean():
 
 def test_a_corpus_without_any_counterpart_is_scored_in_its_own_labels_alone():
     label_map = LabelMap({("genes", "Disease"): None, ("genes", "Gene"): None})
-    model = wingspan.train(tiny("baseline"), corpora=two_corpora(3, label_map=label_map), device="cpu")
+    drugs, genes = two_corpora(3).corpora
+    leaky = replace(genes, train=(*genes.train, genes.dev[0]))  # which is dropped
+    model = wingspan.train(tiny("baseline"), corpora=CorporaPlan((drugs, leaky), label_map=label_map), device="cpu")
     assert sorted(model.facts["corpora"]["genes"]) == ["dev", "role", "test", "training_documents"]
+    assert model.facts["corpora"]["genes"]["training_documents"] == 3
+
+
+def test_a_corpus_without_training_documents_is_said_to_have_untaught_classes():
+    drugs, genes = two_corpora(3).corpora
+    plan = CorporaPlan((drugs, replace(genes, train=())))
+    line = corpora_lines(fit(tiny("baseline"), plan.training, declared=plan.labels))[2]
+    assert line.startswith("  genes: 0 training sentences, 2 types; nothing teaches these classes, so answers")
+    shared = replace(plan, heads="shared")
+    assert "nothing teaches" not in "".join(corpora_lines(fit(tiny("baseline"), plan.training, declared=shared.labels)))
 
 
 def test_a_model_of_several_corpora_goes_on_with_corpora_only(trained):

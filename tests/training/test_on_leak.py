@@ -72,6 +72,7 @@ def test_a_corpus_of_sentences_keeps_its_short_ones():
     handled = handle_leaks([*words, text], {"test": [*words, text]}, "drop")
     assert handled.documents == words
     assert handled.leaks.short == 2
+    assert handled.line.endswith("2 equal documents too short to count.")
 
 
 def test_no_held_out_documents_no_leaks():

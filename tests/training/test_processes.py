@@ -12,7 +12,7 @@ from trainings import save_corpora
 from wingspan.text import Document
 from wingspan.training.journal import read_journal
 from wingspan.training.parallel import part_of, shared_out
-from wingspan.training.state import latest_state, load_place
+from wingspan.training.state import claim, latest_state, load_place
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch has no gloo here")
 
@@ -66,6 +66,8 @@ def test_a_resumed_run_of_two_processes_is_the_undisturbed_one(runs):
     places = [load_place(latest_state(runs / name / "state")) for name in ("whole", "stopped")]
     assert places[0] == places[1]
     assert [e["event"] for e in read_journal(runs / "stopped" / "journal.jsonl")].count("resumed") == 1
+    with pytest.raises(ValueError, match="--resume: processes is 1 now and was 2"):  # random draws would be others
+        claim(runs / "whole" / "state", {"processes": 1}, resume=True)
 
 
 def test_from_the_shell_the_first_process_speaks(runs):

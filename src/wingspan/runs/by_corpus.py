@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,12 +22,16 @@ FIGURES = ("precision", "recall", "f1")
 Figures = dict[str, dict[str, Any]]
 
 
-def scores_by_corpus(model: Recognizer, plan: CorporaPlan, console: Console) -> Figures:
-    """What is known of each corpus, with scores of its dev and test documents that were not trained on."""
+def scores_by_corpus(model: Recognizer, plan: CorporaPlan, training: Sequence[Document], console: Console) -> Figures:
+    """What is known of each corpus, with scores of its dev and test documents that were not trained on.
+
+    `training` is what the model has learned from, which may be less than the plan has.
+    """
+    learned = Counter(document.dataset for document in training)
     found: Figures = {}
     rows = []
     for corpus in plan.corpora:
-        facts: dict[str, Any] = {"role": corpus.role, "training_documents": len(corpus.training)}
+        facts: dict[str, Any] = {"role": corpus.role, "training_documents": learned[corpus.name]}
         for name, gold in unseen(corpus).items():
             scores = recognition(gold, model.predict(gold, batch_size=64, dataset=corpus.name))
             facts[name] = scores.to_dict()

@@ -33,6 +33,8 @@ class Handled:
         besides = [counted(found.sentences.equal, "equal sentence"), counted(found.shared_ids, "shared id")]
         if found.sentences.covered:
             besides.append(f"{counted(len(found.sentences.covered), 'document')} sentence by sentence")
+        if found.short:
+            besides.append(f"{counted(found.short, 'equal document')} too short to count")
         if not found.leaking:
             return f"Leaks: none of {seen} is in {' or '.join(found.parts)}; there are {', '.join(besides)}."
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)

@@ -151,7 +151,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
     data = Data(fitted.sentences, job.corpora.dev, job.corpora.weights)
     learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
     if states is not None and first:
-        claim(states, {**order_of(learning, facts), "lexicon": fingerprint(fitted.studied)}, job.resume)
+        others = {"lexicon": fingerprint(fitted.studied), "processes": accelerator.num_processes}
+        claim(states, {**order_of(learning, facts), **others}, job.resume)
         keep_studied(states, fitted.studied)
     if job.folder is not None and first:
         write_json(job.folder / "leaks.json", {**handled.to_dict(), **handled.leaks.to_dict()})
@@ -228,7 +229,7 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | TypingScor
             model.facts["proposals"] = proposal_recall(model, gold, batch_size=64)
             console.print(said(model.facts["proposals"]), highlight=False, soft_wrap=True)
     if job.corpora.plan is not None:
-        model.facts["corpora"] = scores_by_corpus(model, job.corpora.plan, console)
+        model.facts["corpora"] = scores_by_corpus(model, job.corpora.plan, job.corpora.train, console)
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores
