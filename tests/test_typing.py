@@ -15,6 +15,7 @@ from wingspan.analysis.outcomes import discrepancies, true_chances
 from wingspan.candidates import Given, Grid
 from wingspan.corpora import write
 from wingspan.evaluation import typing
+from wingspan.experiments.plan_file import read_plan
 from wingspan.labels import LabelSet
 from wingspan.model import States
 from wingspan.objectives.classification import Classification
@@ -26,11 +27,15 @@ from wingspan.recognizer import Recognizer
 from wingspan.runs.analyze import Settings, figures_of
 from wingspan.runs.analyze_model import analyze_model
 from wingspan.runs.evaluate import evaluate
+from wingspan.runs.experiment_checks import check_recipes
 from wingspan.runs.info import info
 from wingspan.runs.predict import predict
 from wingspan.runs.reading import Corpora
+from wingspan.runs.recognizers_only import must_recognize
 from wingspan.runs.train import Job, run
 from wingspan.runs.train_seeds import train_seeds
+from wingspan.runs.tune import prepared
+from wingspan.runs.tune_trials import Order
 from wingspan.text import Document, Entity, Sentence, Span
 
 QUIET = Console(quiet=True)
@@ -284,3 +289,37 @@ def test_chances_and_discrepancies_are_over_types_alone(model):
     assert found.fold == pytest.approx(np.log2(real.max() / true), rel=1e-5, abs=1e-6)
     right = sum(len(one.right) for one in true_chances(rows))
     assert right == typing(dev_documents(3), recognizer.predict(dev_documents(3))).overall.correct
+
+
+@pytest.mark.parametrize("verb", ["an experiment", "a search", "training on several corpora"])
+def test_verbs_about_f1_refuse_it(verb):
+    with pytest.raises(ValueError, match="types given spans and has no F1"):
+        must_recognize(find("typed_spans"), verb)
+    assert must_recognize(find("typed_spans/recognize"), verb).protocol == "recognition"
+
+
+def test_a_search_refuses_it_before_anything_is_trained(tmp_path):
+    corpus = tmp_path / "train.jsonl"
+    write(train_documents(4), corpus)
+    with pytest.raises(ValueError, match="which a search is about"):
+        prepared(Order("typed_spans", (corpus,), corpus, tmp_path / "study"), QUIET)
+
+
+PLAN = """
+title = "both"
+output = "runs"
+seeds = [1]
+recipes = ["typed_spans"]
+[[corpora]]
+name = "some"
+train = "train.jsonl"
+dev = "train.jsonl"
+test = "train.jsonl"
+"""
+
+
+def test_a_plan_refuses_it_before_anything_is_trained(tmp_path):
+    write(train_documents(4), tmp_path / "train.jsonl")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    with pytest.raises(ValueError, match="which an experiment is about"):
+        check_recipes(read_plan(tmp_path / "plan.toml"))

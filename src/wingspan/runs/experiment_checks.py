@@ -14,6 +14,7 @@ from wingspan.recipe import expect
 from wingspan.recognizer import usable_device
 from wingspan.record import to_record
 from wingspan.runs.experiment_run import Assignment, read_parts
+from wingspan.runs.recognizers_only import must_recognize
 from wingspan.runs.synonyms import lexicon_of
 from wingspan.runs.train import prepare
 
@@ -34,6 +35,7 @@ def check_recipes(plan: Plan) -> None:
         for corpus in plan.corpora:
             try:
                 recipe = prepare(system.recipe, system.encoder, plan.settings_of(system, corpus))
+                must_recognize(recipe, "an experiment")
                 encoder = json.dumps(to_record(recipe.encoder))
                 if encoder not in seen:
                     expect(recipe.encoder(), Encoder)

@@ -35,6 +35,7 @@ from wingspan.runs.leak_handling import handle_leaks
 from wingspan.runs.progress import TrainingBar
 from wingspan.runs.proposals import proposal_recall, proposes, said
 from wingspan.runs.reading import Corpora, Corpus, corpora_of
+from wingspan.runs.recognizers_only import must_recognize
 from wingspan.runs.speaking import say
 from wingspan.runs.synonyms import fingerprint, lexicon_of
 from wingspan.runs.tables import print_scores
@@ -121,6 +122,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
     start = None
     if job.start is not None:
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
+    if job.corpora.declared is not None:
+        must_recognize(job.recipe, "training on several corpora")
     handled = handle_leaks(job.corpora.train, {**job.corpora.held_out, **job.held_out}, job.on_leak)
     say(console, handled.line)
     job = replace(job, corpora=replace(job.corpora, train=handled.documents))

@@ -20,6 +20,7 @@ from wingspan.recognizer import usable_device
 from wingspan.runs.leak_handling import handle_leaks
 from wingspan.runs.processes import last_words, starting
 from wingspan.runs.reading import gather
+from wingspan.runs.recognizers_only import must_recognize
 from wingspan.runs.speaking import say
 from wingspan.runs.synonyms import lexicon_of
 from wingspan.runs.train import prepare
@@ -66,7 +67,7 @@ def tune(order: Order, console: Console) -> Found:
 
 def prepared(order: Order, console: Console) -> tuple[Search, Recipe, dict[str, str]]:
     """Everything that can go wrong is found here: recipe, encoder, ranges, device, corpora, lexicon."""
-    recipe = prepare(order.recipe, order.encoder, order.settings)
+    recipe = must_recognize(prepare(order.recipe, order.encoder, order.settings), "a search")
     space = search_space(recipe, ranges(order.recipe), order.given, order.settings)
     usable_device(order.device)
     corpora = gather(order.train, order.dev, None, order.format)
