@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 
 import wingspan
-from several import TYPES, save_two, two_corpora
+from several import TYPES, kept, save_two, two_corpora
 from trainings import TINY, dev_documents, tiny, train_documents
+from wingspan.corpora import write
 from wingspan.corpora.corpora_file import read_corpora
 from wingspan.corpora.label_map import LabelMap
 from wingspan.corpora.several import CorporaPlan
 from wingspan.evaluation.transfer import only
 from wingspan.runs.by_corpus import mapped_gold
+from wingspan.runs.calibrate import calibrate
 from wingspan.runs.facts import corpora_lines
 from wingspan.text import Document, Entity
 from wingspan.training.fitting import fit
@@ -84,6 +86,17 @@ def test_evaluate_and_predict_on_any_corpus(shell, trained, tmp_path):
         "predict", gold, "--model", model, "--dataset", "other", "--device", "cpu"
     )
     assert "--label-map needs --dataset" in shell.refuses("evaluate", model, gold, "--label-map", trained / "map.tsv")
+
+
+def test_calibration_is_about_the_targets_answers(trained, tmp_path):
+    """Files may name the dataset of their documents, as those that `predict --dataset` writes do."""
+    found = []
+    for name in ("main", "genes"):
+        documents = [replace(document, dataset=name) for document in kept(dev_documents(40), "drugs")]
+        write(documents, tmp_path / f"{name}.jsonl")
+        gold = tmp_path / f"{name}.jsonl"
+        found.append(calibrate(trained / "model", gold, output=tmp_path / name, device="cpu").calibration)
+    assert found[0].temperature == found[1].temperature
 
 
 def test_train_takes_files_or_corpora(shell, trained, tmp_path):
