@@ -208,7 +208,7 @@ def test_maps_of_numbers_take_new_names_with_dots():
         ("max_widht", "did you mean 'max_width'?"),
         ("spans.width", "did you mean 'width_size'?"),
         ("terms.tag.weight", "did you mean 'tags'?"),
-        ("head.xyz", "there are hidden, "),
+        ("head.xyz", "no setting 'xyz'; there are hidden, shares, dropout, input_dropout, spread, start_chance"),
         ("train.epochs.more", "nothing can be set inside"),
     ],
 )

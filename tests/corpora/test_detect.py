@@ -105,5 +105,5 @@ def test_writing_goes_by_the_name(tmp_path: Path) -> None:
     assert [by_suffix(name) for name in names] == [
         "jsonl", "jsonl", "spert", "conll", "bioc-json", "doccano", "jsonl", "brat",
     ]  # fmt: skip
-    with pytest.raises(CorpusError, match="name it with --to"):
+    with pytest.raises(CorpusError, match=r"name it with --to \(--format of predict\)"):
         by_suffix("x.json")

@@ -89,6 +89,9 @@ def test_word2vec_binary_plain_and_packed(tmp_path, newline):
         ("red 1 2\nblue 1 2\nred 3 4\n", "v.txt:3: 'red' stands in line 1 already; remove one line"),
         ("2 2\nred 1 2\nred 3 4\n", "v.txt:3: 'red' stands in line 2 already; remove one line"),
         ("3 2\nred 1 2\nblue 3 4\n", "v.txt:1: 3 words are announced, but there are 2; the file was cut off"),
+        ("red 1 2\nblue nan 4\n", "v.txt:2: the vector of 'blue' has a number that is not finite; remove the word"),
+        ("2 2\nred 1 2\nblue 1e40 4\n", "v.txt:3: the vector of 'blue' has a number that is not finite"),
+        (binary({**WORDS, "blue": [1.0, float("inf"), 2.0]}), "v.txt: word 4: the vector of 'blue' has a number"),
         ("red\n", "v.txt:1: a word and its numbers are expected"),
         ("", "v.txt:1: a word and its numbers are expected"),
         (

@@ -49,10 +49,10 @@ def read(
 
 def write(documents: Iterable[Document], path: str | Path, format: str | None = None) -> None:
     """Writes documents under a temporary name, then renames: a failure leaves no half file behind."""
-    from wingspan.corpora.detect import by_suffix
+    from wingspan.corpora.detect import TARGET, by_suffix
 
     path = Path(path)
     chosen = format_named(format or by_suffix(path))
     if chosen.write is None:
-        raise CorpusError(f"{path}: format {chosen.name!r} can be read, not written; choose another with --to")
+        raise CorpusError(f"{path}: format {chosen.name!r} can be read, not written; choose another {TARGET}")
     chosen.write(documents, path)

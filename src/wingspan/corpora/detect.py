@@ -32,7 +32,9 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
 }
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
 OPTIONS = "with --format (--from of convert and predict)"
-"""How a user names a format."""
+"""How a user names the format of what is read."""
+TARGET = "with --to (--format of predict)"
+"""How a user names the format of what is written."""
 _LOOKED_AT = 50  # records; one without entities often fits several formats
 
 
@@ -46,9 +48,7 @@ def by_suffix(path: str | Path) -> str:
         return "brat"
     if path.name.lower().removesuffix(".gz").endswith(".jsonlines"):
         return "jsonl"
-    raise CorpusError(
-        f"{path}: its name does not say the format; name it with --to (such as jsonl, conll, brat, spert)"
-    )
+    raise CorpusError(f"{path}: its name does not say the format; name it {TARGET} (such as jsonl, conll, brat, spert)")
 
 
 def detect(path: str | Path) -> str:

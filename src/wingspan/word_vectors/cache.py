@@ -75,8 +75,19 @@ def kind_of(path: Path) -> str:
 
 
 def blocks_of(path: Path, kind: str) -> Iterator[Block]:
-    """The words and vectors of a file."""
-    return {"npz": read_npz, "text": read_text_file, "binary": read_binary_file}[kind](path)
+    """The words and vectors of a file. One that is no number would spoil the mean of all, and whatever is trained."""
+    before = 0
+    for block in {"npz": read_npz, "text": read_text_file, "binary": read_binary_file}[kind](path):
+        broken = np.flatnonzero(~np.isfinite(block.vectors).all(1))
+        if len(broken):
+            row = int(broken[0])
+            place = f"{path}:{line_of(path, before + row)}" if kind == "text" else f"{path}: word {before + row + 1:,}"
+            raise ValueError(
+                f"{place}: the vector of {block.words[row]!r} has a number that is not finite; "
+                "remove the word, or make the file again"
+            )
+        before += len(block.words)
+        yield block
 
 
 def in_memory(path: Path, kind: str) -> WordVectors:
@@ -97,14 +108,16 @@ def check_twice(path: Path, kind: str, index: WordIndex) -> None:
     first, second = twice
     word = index.words[second]
     if kind == "text":
-        before = 2 if HEADER.fullmatch(_first_line(path)) else 1
-        raise ValueError(f"{path}:{second + before}: {word!r} stands in line {first + before} already; remove one line")
+        lines = line_of(path, first), line_of(path, second)
+        raise ValueError(f"{path}:{lines[1]}: {word!r} stands in line {lines[0]} already; remove one line")
     raise ValueError(f"{path}: word {second + 1:,}, {word!r}, is word {first + 1:,} already; make the file again")
 
 
-def _first_line(path: Path) -> str:
+def line_of(path: Path, row: int) -> int:
+    """The line of a text file on which its word number `row`, from 0, stands."""
     with open_bytes(path) as raw:
-        return raw.readline(100).decode("ascii", "replace").rstrip("\r\n")
+        first = raw.readline(100).decode("ascii", "replace").rstrip("\r\n")
+    return row + (2 if HEADER.fullmatch(first) else 1)
 
 
 def cache_of(path: Path) -> Path:
