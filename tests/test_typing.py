@@ -13,7 +13,7 @@ from trainings import FAST, HASHED, dev_documents, train_documents
 from wingspan.analysis.collect import collect
 from wingspan.analysis.outcomes import discrepancies, true_chances
 from wingspan.candidates import Given, Grid
-from wingspan.corpora import write
+from wingspan.corpora import read, write
 from wingspan.evaluation import typing
 from wingspan.experiments.plan_file import read_plan
 from wingspan.labels import LabelSet
@@ -237,6 +237,19 @@ def test_texts_without_spans_are_refused_in_one_sentence(model, tmp_path):
     for given in ("Nothing is marked here.", str(tmp_path / "text.txt")):
         with pytest.raises(ValueError, match="types given spans and finds none itself"):
             predict([given], model=folder, console=QUIET)
+
+
+def test_entities_without_a_type_are_counted(model, tmp_path, capsys):
+    _, folder = model
+    wordless = Document("1", "One word  two.", (Entity.at("?", 0, 8), Entity.at("?", 8, 10)))
+    write([wordless], tmp_path / "asked.jsonl")
+    for threshold, left, why in ((None, 1, "they hold no word"), (1.0, 2, "below the threshold")):
+        asked = str(tmp_path / "asked.jsonl")
+        predict([asked], model=folder, output=tmp_path / "typed.jsonl", threshold=threshold, console=QUIET)
+        said = capsys.readouterr().err
+        assert f"{left} of 2 given entities got no type and are left out" in said
+        assert why in said
+        assert len(next(read(tmp_path / "typed.jsonl")).entities) == 2 - left
 
 
 def test_seeds_have_a_mean_accuracy(tmp_path):

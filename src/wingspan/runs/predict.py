@@ -42,11 +42,11 @@ def predict(
 ) -> int:
     """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents."""
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    typing = recognizer.recipe.protocol == "typing"
     given = documents(inputs, format)
-    if recognizer.recipe.protocol == "typing":
-        given = with_spans(given)
+    asked = Counted(with_spans(given) if typing else given)
     found = recognizer.predict_stream(
-        given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
+        asked, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
     )
     counted = Counted(found)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
@@ -64,7 +64,19 @@ def predict(
     else:
         for document in counted:
             sys.stdout.write(dumps(printed(document)) + "\n")
+    if typing and counted.entities < asked.entities:
+        Console(stderr=True).print(
+            untyped(asked.entities, counted.entities), markup=False, highlight=False, soft_wrap=True
+        )
     return counted.number
+
+
+def untyped(given: int, typed: int) -> str:
+    """That some of the given entities are not in what is written, and why that may be."""
+    return (
+        f"{given - typed:,} of {given:,} given entities got no type and are left out: they hold no word, are longer "
+        "than what the model reads at once, stay below the threshold, or are more on one span than there are types"
+    )
 
 
 def printed(document: Document) -> dict[str, Any]:
@@ -78,7 +90,7 @@ class Counted:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents = documents
-        self.number = 0
+        self.number = self.entities = 0
         self.lost: Counter[str] = Counter()
 
     def fitted(self, target: Format, path: Path) -> Iterator[Document]:
@@ -91,6 +103,7 @@ class Counted:
     def __iter__(self) -> Iterator[Document]:
         for document in self.documents:
             self.number += 1
+            self.entities += len(document.entities)
             yield document
 
 
