@@ -92,7 +92,7 @@ def test_a_training_fills_in_the_names_and_the_model_is_the_same_after_loading(f
         assert loaded.predict(documents, dataset=dataset, threshold=0.1) == model.predict(
             documents, dataset=dataset, threshold=0.1
         )
-    with pytest.raises(ValueError, match="--from: this model has no token for the corpus 'main'"):
+    with pytest.raises(ValueError, match="--from: this model is of several corpora"):
         fit(recipe, [replace(document, dataset="main") for document in plan.training], start=loaded)
 
 

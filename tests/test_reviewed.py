@@ -92,7 +92,7 @@ def test_a_changed_recipe_is_not_resumed(shell, tmp_path):
 
 def test_what_cannot_be_read_with_is_said():
     recipe = replace(tiny("baseline/proposals"), read_with="proposals", phases=(Phase(),))
-    with pytest.raises(ValueError, match="nothing can be read with 'proposals'; use spans or tags"):
+    with pytest.raises(ValueError, match="'proposals' cannot read entities; use spans, tags or links"):
         fit(recipe, train_documents(2), dev_documents(1))
 
 

@@ -31,7 +31,7 @@ def front_matter(facts: Mapping[str, Any]) -> list[str]:
     ]
     scores = facts.get("test") or facts.get("dev")
     if scores:
-        typing = scores["protocol"] == "typing"
+        typing = scores.get("protocol") == "typing"
         figures = {"accuracy": scores["accuracy"]} if typing else {name: scores["micro"][name] for name in FIGURES}
         task = "Typing of given spans" if typing else "Named Entity Recognition"
         lines += [
@@ -102,7 +102,7 @@ def about(recipe: Recipe) -> list[str]:
 
 def figures_of(part: str, scores: Mapping[str, Any]) -> str:
     """The scores of a part in one sentence."""
-    if scores["protocol"] == "typing":
+    if scores.get("protocol") == "typing":
         right = f"{scores['correct']} of {scores['total']} right"
         return f"Typing accuracy on {part}, gold spans given: {scores['accuracy']:.2f} ({right})."
     micro = scores["micro"]

@@ -85,6 +85,25 @@ def several(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def typed(prepared, tmp_path_factory) -> Path:
+    """The report on a model that types given spans."""
+    from rich.console import Console
+
+    import wingspan
+    from trainings import tiny
+    from wingspan.runs.analyze import Settings
+    from wingspan.runs.analyze_model import analyze_model
+
+    pytest.importorskip("sklearn")
+    folder = tmp_path_factory.mktemp("typed")
+    recipe = tiny("typed_spans/random-vectors")
+    wingspan.train(recipe, train=prepared / "train.jsonl", output=folder / "run", device="cpu")
+    dev, console = prepared / "dev.jsonl", Console(quiet=True)
+    analyze_model(str(folder / "run"), dev, folder / "out", None, Settings(), console, device="cpu")
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
 def compared(prepared, analyzed, tmp_path_factory) -> Path:
     """The report on two systems, for the tables that compare."""
     from rich.console import Console
@@ -165,10 +184,10 @@ def anchors_of(cell: str) -> list[str]:
     return re.findall(r"`#([\w-]+)`", cell)
 
 
-def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared, written, several):
+def test_every_table_and_figure_of_the_papers_has_its_place(analyzed, compared, written, several, typed):
     ids = {
         anchor
-        for folder in (analyzed, compared, written, several)
+        for folder in (analyzed, compared, written, several, typed)
         for anchor in re.findall(r'\bid="([\w-]+)"', (folder / "report.html").read_text())
     }
     rows = ROW.findall(PAGE.read_text())
