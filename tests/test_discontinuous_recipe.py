@@ -122,6 +122,11 @@ def test_a_temperature_changes_scores_and_no_decision(learned):
     assert one == other
     pairs = [(a, b) for x, y in zip(one, other, strict=True) for a, b in zip(x.entities, y.entities, strict=True)]
     assert any(a.discontinuous and a.score != b.score for a, b in pairs)
+    shown = sorted(b.score for _, b in pairs if b.discontinuous)
+    middle = (shown[0] + shown[-1]) / 2  # thresholds are about what is shown, in one piece or joined
+    kept = [e.score for d in warm.predict(written(6), threshold=middle) for e in d.entities if e.discontinuous]
+    assert 0 < len(kept) < len(shown)
+    assert min(kept) > middle
 
 
 def test_collecting_looks_at_entities_in_one_piece(learned):

@@ -10,7 +10,7 @@ import torch
 
 from wingspan.batch import Gold, Inputs, entities_found, narrowed
 from wingspan.decoding import resolve
-from wingspan.joining import Linkable, entities_joined, join_nearest
+from wingspan.joining import Linkable, entities_joined, join_nearest, tempered
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
 from wingspan.objectives import Thresholds, threshold_of
@@ -50,7 +50,7 @@ def read(
     entities = entities_found(reader.read(states, thresholds, **given), inside, labels)
     if links is None:
         return Reading(inside, entities, None)
-    found, left, right, distance = links.found(states, bars_of(recipe, labels, thresholds, bar))
+    found, left, right, distance = links.found(states, bars_of(recipe, labels, thresholds, bar, temperature))
     return Reading(inside, entities, Linkable(found, left, right, distance, inside.core, temperature))
 
 
@@ -59,7 +59,7 @@ def joined(
 ) -> list[list[Entity]]:
     """All entities: with links those in one piece and those joined, by rule what stands close together is one."""
     if reading.linkable is not None:
-        bars = bars_of(recipe, labels, thresholds, bar)
+        bars = bars_of(recipe, labels, thresholds, bar, reading.linkable.temperature)
         more, capped = entities_joined(reading.linkable, reading.inputs, labels, bars)
         if capped:
             warnings.warn("a sentence has more fragments than are joined; see docs/discontinuous.md", stacklevel=2)
@@ -71,8 +71,15 @@ def joined(
     return [join_nearest(resolve(entities, recipe.overlap), gap) for entities in reading.entities]
 
 
-def bars_of(recipe: Recipe, labels: LabelSet, thresholds: Thresholds, bar: float | None) -> Sequence[float]:
-    """The least chance of fragments and links of each class: the threshold of its label, else the recipe's bar."""
+def bars_of(
+    recipe: Recipe, labels: LabelSet, thresholds: Thresholds, bar: float | None, temperature: float = 1.0
+) -> Sequence[float]:
+    """The least chance of fragments and links of each class: the threshold of its label, else the recipe's bar.
+
+    Thresholds are about scores that users see: the chance that the temperature makes such a score of is the bar.
+    """
     usual = recipe.joining.least_chance if bar is None else bar
-    asked = (threshold_of(name, thresholds) for name in labels.names())
+    asked = [threshold_of(name, thresholds) for name in labels.names()]
+    if temperature != 1.0:  # never and always stay what they are
+        asked = [low if low in (None, 0, 1) else tempered(low, 1 / temperature) for low in asked]
     return [usual if low is None else low for low in asked]
