@@ -1,4 +1,5 @@
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -119,6 +120,23 @@ def test_many_copies_are_all_dropped_and_few_listed(monkeypatch):
     }
     assert (found.leaking, len(found.pairs)) == (6, 9)
     assert found.rows == {"a": frozenset(range(5)), "b": frozenset({0})}
+
+
+def test_training_documents_are_not_kept(monkeypatch):
+    """A stream of them takes the memory of a block, however long it is."""
+    monkeypatch.setattr("wingspan.corpora.leak_index.BLOCK", 3000)
+    against = [document(invented_text(999))]
+
+    def most(number: int) -> int:
+        tracemalloc.start()
+        find_leaks({"train": (document(invented_text(seed), str(seed)) for seed in range(number))}, {"test": against})
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    most(30)  # fills caches
+    few, many = most(30), most(300)
+    assert many - few < 100 * len(invented_text(0))
 
 
 def test_nearly_equal_texts_are_those_with_half_of_their_windows_in_common(monkeypatch):

@@ -91,8 +91,9 @@ class _Search:
         if len(article.key) < SHORTEST:
             self.short += bool(found)
             return set()
-        self.copies[article.part, article.text] += bool(found)
-        if self.copies[article.part, article.text] <= COPIES:
+        if found:
+            self.copies[article.part, article.text] += 1
+        if found and self.copies[article.part, article.text] <= COPIES:
             for known in found:
                 other = self.index.articles[known]
                 kind: Kind = "exact" if other.text == article.text else "normalized"
