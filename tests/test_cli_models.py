@@ -1,6 +1,7 @@
 """The commands that run a model, as users run them: trained, used, scored, described."""
 
 import json
+import re
 
 import pytest
 
@@ -203,6 +204,13 @@ def test_a_recipe_file(shell, tmp_path):
     )
     out, _ = shell("info", tmp_path / "run")
     assert "recipe: mine" in out
+
+
+def test_help_lists_every_command_in_the_order_of_use(shell):
+    from wingspan.cli import VERBS
+
+    out, _ = shell("--help")
+    assert re.findall(r"^│ ([a-z][a-z-]*) ", out, re.MULTILINE) == list(VERBS)
 
 
 def test_help_has_an_example(shell):

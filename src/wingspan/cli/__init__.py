@@ -6,6 +6,7 @@ import os
 import sys
 
 import typer
+from typer.models import CommandInfo
 
 app = typer.Typer(
     name="wingspan",
@@ -15,6 +16,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+VERBS = (
+    *("demo", "recipes", "train", "predict", "evaluate", "info", "calibrate"),
+    *("score", "compare", "analyze", "experiment", "tune"),
+    *("convert", "validate", "split", "leaks", "show", "label-map", "lexicon", "vectors"),
+)
+"""All commands in the order in which one meets them: models, then what they are worth, then data."""
 
 
 def main() -> None:
@@ -32,6 +40,7 @@ def main() -> None:
         vectors,
     )
 
+    app.registered_commands.sort(key=lambda command: VERBS.index(verb_of(command)))
     try:
         check_processes()
         app()
@@ -47,6 +56,12 @@ def main() -> None:
     except (ValueError, OSError) as error:
         print(f"wingspan: {describe(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def verb_of(command: CommandInfo) -> str:
+    """What a user types: the given name, or that of the function."""
+    assert command.callback is not None
+    return command.name or command.callback.__name__.replace("_", "-")
 
 
 def check_processes() -> None:
