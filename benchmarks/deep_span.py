@@ -30,6 +30,7 @@ from transformers import BertConfig, BertModel
 from wingspan.batch import Gold, Inputs, word_units
 from wingspan.blocks import attention_bias
 from wingspan.candidates import Candidates, Proposed
+from wingspan.casting import run_in_half
 from wingspan.encoders import Encoder, Words
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
@@ -69,7 +70,8 @@ class RandomEncoder(Encoder):
         if mask.is_cuda and not self.bare:  # as encoders/pretrained.py does
             half = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
             mask = attention_bias(inputs.token_mask.unsqueeze(1), half)
-        out = self.model(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers > 0)
+        called = self.model if self.bare else partial(run_in_half, self.model)
+        out = called(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers > 0)
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else ()
         layers = tuple(states[:, FRONT:-1] for states in kept)
         return Words(out.last_hidden_state[:, FRONT:-1], layers, out.last_hidden_state[:, 0], inputs.unit_mask)
@@ -199,6 +201,14 @@ class Bench:
             found["peak_mib"] = round(found["peak_mib"] + self.beside / 2**20, 1)
         return self.described("bare encoder", found)
 
+    def own(self) -> dict[str, Any]:
+        """The encoder alone as recipes call it: its mask made once, its weights cast together."""
+        torch.manual_seed(0)
+        with self.device:
+            encoder = RandomEncoder(self.sizes, self.length).to(self.device)
+        step = self.step_of(encoder, lambda: encoder(self.inputs).top.float().square().mean())
+        return self.described("encoder alone, as recipes call it", self.measure(step))
+
     def row(self, recipe: Recipe, width: int) -> dict[str, Any]:
         """One recipe at one width."""
         recipe = replace(recipe, max_width=min(width, self.length), overlap="nested")
@@ -236,6 +246,7 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The rows of issue 3: every representation at the widths of the paper, the loop beside them."""
     bench = Bench(options, options.sentences, options.length)
     yield bench.alone()
+    yield bench.own()
     shallow, depth = ("deep_span/shallow-max-no-bilstm", "deep_span/biaffine"), options.depth
     for width in options.widths:
         for name in (*shallow, "deep_span/no-bilstm", "deep_span"):

@@ -9,13 +9,14 @@ Legend: B sentences, L words, R blocks of words, N queries, K words of a block, 
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from wingspan.casting import cast_together
 
 Pair = tuple[Tensor, Tensor]  # weight and bias
 Column = list[Tensor]  # one of each block
@@ -63,38 +64,6 @@ def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -
     cast = iter(cast_together(words, flat, dtype))
     keys, values = (project(below, next(cast), next(cast)) for _ in KEYS_AND_VALUES)
     return {part: [[next(cast) for _ in one] for one in pair] for part, pair in others.items()}, [*keys], [*values]
-
-
-def cast_together(stacks: list[Column], others: Column, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Each stack as one tensor, then the others, all in another type: one launch for all of them."""
-    given = [one for column in stacks for one in column] + others
-    cast: tuple[Tensor, ...] = CastTogether.apply(dtype, tuple(map(len, stacks)), *given)  # type: ignore[no-untyped-call]
-    return cast
-
-
-class CastTogether(torch.autograd.Function):
-    """Copies of many tensors in another type; their gradients go the same way back."""
-
-    @staticmethod
-    def forward(ctx: Any, dtype: torch.dtype, stacks: tuple[int, ...], *values: Tensor) -> tuple[Tensor, ...]:
-        """The first `sum(stacks)` values are stacked, so many at a time."""
-        ctx.stacks, ctx.dtype, ctx.shapes = stacks, values[0].dtype, [value.shape for value in values]
-        at = [0, *itertools.accumulate(stacks)]
-        made = [
-            values[i].new_empty((count, *values[i].shape), dtype=dtype) for i, count in zip(at, stacks, strict=False)
-        ]
-        single = [torch.empty_like(value, dtype=dtype) for value in values[at[-1] :]]
-        torch._foreach_copy_([row for stack in made for row in stack.unbind()] + single, values)
-        return (*made, *single)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Rows of the stacks, then the others."""
-        front = len(ctx.stacks)
-        rows = [row for stack in gradients[:front] for row in stack.unbind()] + list(gradients[front:])
-        found = [row.new_empty(shape, dtype=ctx.dtype) for row, shape in zip(rows, ctx.shapes, strict=True)]
-        torch._foreach_copy_(found, rows)
-        return (None, None, *found)
 
 
 def single_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:

@@ -27,6 +27,7 @@ from wingspan.base_models import (
 )
 from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
+from wingspan.casting import run_in_half
 from wingspan.corpus_tokens import CorpusTokens
 from wingspan.encoders import Encoder, Words
 from wingspan.piece_pooling import Pooling, pool_pieces
@@ -147,7 +148,8 @@ class PretrainedEncoder(Encoder):
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""
-        out = self.model(
+        out = run_in_half(
+            self.model,
             **self._entry(inputs),
             attention_mask=self._mask(inputs.token_mask),
             output_hidden_states=self.keep_layers > 0,

@@ -1,0 +1,80 @@
+"""Many weights cast to half precision in one launch, where autocast takes one for each, and one more on the way back.
+
+On a GPU small batches wait for launches, not for arithmetic: of the launches of a BERT's training step under autocast
+a quarter are casts of its weights and of their gradients. The numbers are autocast's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Column = list[Tensor]
+
+GROUP = 32  # weights cast together: few launches, and the first gradients can be sent before the last ones are there
+
+
+def cast_together(stacks: list[Column], others: Column, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Each stack as one tensor, then the others, all in another type: one launch for all of them."""
+    given = [one for column in stacks for one in column] + others
+    cast: tuple[Tensor, ...] = CastTogether.apply(dtype, tuple(map(len, stacks)), *given)  # type: ignore[no-untyped-call]
+    return cast
+
+
+class CastTogether(torch.autograd.Function):
+    """Copies of many tensors in another type; their gradients go the same way back."""
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, stacks: tuple[int, ...], *values: Tensor) -> tuple[Tensor, ...]:
+        """The first `sum(stacks)` values are stacked, so many at a time."""
+        ctx.set_materialize_grads(False)  # what was not used has no gradient, as ever
+        ctx.stacks, ctx.dtype = stacks, values[0].dtype
+        at = [0, *itertools.accumulate(stacks)]
+        made = [
+            values[i].new_empty((count, *values[i].shape), dtype=dtype) for i, count in zip(at, stacks, strict=False)
+        ]
+        single = [torch.empty_like(value, dtype=dtype) for value in values[at[-1] :]]
+        torch._foreach_copy_([row for stack in made for row in stack.unbind()] + single, values)
+        return (*made, *single)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Rows of the stacks, then the others."""
+        rows: list[Tensor | None] = []
+        for gradient, count in itertools.zip_longest(gradients, ctx.stacks):
+            rows += [gradient] if count is None else [None] * count if gradient is None else gradient.unbind()
+        cast: list[Tensor | None] = [None if row is None else torch.empty_like(row, dtype=ctx.dtype) for row in rows]
+        used = [(to, row) for to, row in zip(cast, rows, strict=True) if to is not None and row is not None]
+        if used:
+            torch._foreach_copy_([to for to, _ in used], [row for _, row in used])
+        return (None, None, *cast)
+
+
+def run_in_half(model: nn.Module, **inputs: Any) -> Any:
+    """Calls a model with the weights that autocast would cast one by one cast together."""
+    device = next(model.parameters()).device.type
+    if not torch.is_autocast_enabled(device) or torch.compiler.is_compiling():
+        return model(**inputs)
+    dtype, shadows = torch.get_autocast_dtype(device), list(cast_by_autocast(model))
+    try:
+        for at in range(0, len(shadows), GROUP):
+            group = shadows[at : at + GROUP]
+            for (part, name, _), half in zip(group, cast_together([], [w for *_, w in group], dtype), strict=True):
+                vars(part)[name] = half  # found before the parameter of that name
+        return model(**inputs)
+    finally:
+        for part, name, _ in shadows:
+            vars(part).pop(name, None)
+
+
+def cast_by_autocast(model: nn.Module) -> Iterator[tuple[nn.Linear, str, Tensor]]:
+    """Weights and biases of linear layers that learn; frozen ones have no gradient to cast."""
+    for part in model.modules():
+        if type(part) is nn.Linear:
+            for name, weight in (("weight", part.weight), ("bias", part.bias)):
+                if weight is not None and weight.requires_grad and weight.dtype == torch.float32:
+                    yield part, name, weight
