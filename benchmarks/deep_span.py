@@ -156,8 +156,7 @@ class Bench:
         with self.device:  # weights are drawn where they are used: on a CPU that takes longer than the measurement
             encoder = RandomEncoder(self.sizes, length, bare=True).to(self.device)
         self.beside = sum(part.numel() * part.element_size() for part in encoder.parameters())
-        called: Any = torch.compile(encoder) if options.compile else encoder  # both sides or none
-        self.bare = self.step_of(encoder, lambda: called(self.inputs).top.float().square().mean())
+        self.bare = self.step_of(encoder, lambda: encoder(self.inputs).top.float().square().mean())
 
     def step_of(self, module: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
         """A training step without the optimizer, or a prediction."""
@@ -218,19 +217,18 @@ class Bench:
         scorer: Any = learner.model.scorer
         if isinstance(scorer.candidates, Proposed):  # short spans first, as after training: half are single words
             scorer.candidates.widths.weight.data[:, 0] = -0.5 * torch.arange(BUCKETS)
-        called: Any = torch.compile(learner) if self.options.compile else learner
         terms, targets = tuple(recipe.terms), dict.fromkeys(recipe.terms)
         if self.options.predict:
 
             def loss() -> Tensor:
-                states = called.model(self.inputs)
+                states = learner.model(self.inputs)
                 learner.objectives["spans"].read(states)
                 scores: Tensor = states.scores
                 return scores
         else:
 
             def loss() -> Tensor:
-                found: Tensor = called(self.inputs, self.gold, targets, terms)["loss"]
+                found: Tensor = learner(self.inputs, self.gold, targets, terms)["loss"]
                 return found
 
         found = self.measure(self.step_of(learner, loss))
@@ -243,24 +241,39 @@ class Bench:
 
 
 def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The rows of issue 3: every representation at the widths of the paper, the loop beside them."""
+    """The rows of issue 3 whose names have one of the chosen words in them."""
     bench = Bench(options, options.sentences, options.length)
     yield bench.alone()
     yield bench.own()
+    for recipe, width in plan(options):
+        if any(word in recipe.name for word in options.only.split(",")):
+            yield bench.row(recipe, width)
+
+
+def plan(options: argparse.Namespace) -> Iterator[tuple[Recipe, int]]:
+    """Every representation at the widths of the paper, the loop beside them; what is slow to measure comes last."""
     shallow, depth = ("deep_span/shallow-max-no-bilstm", "deep_span/biaffine"), options.depth
     for width in options.widths:
         for name in (*shallow, "deep_span/no-bilstm", "deep_span"):
-            yield bench.row(find(name), width)
-        part = override(find("deep_span/no-bilstm"), "spans.depth", str(depth))
-        yield bench.row(replace(part, name=f"deep_span/depth-{depth}-no-bilstm"), width)
+            yield find(name), width
+        yield changed("deep_span/no-bilstm", "depth", depth, f"deep_span/depth-{depth}-no-bilstm"), width
         if not options.predict:
-            checkpointed = override(find("deep_span/no-bilstm"), "spans.checkpointing", "true")
-            yield bench.row(replace(checkpointed, name="deep_span/no-bilstm, recomputed"), width)
-        if width > min(options.widths):
-            yield bench.row(looped(), width)
+            yield changed("deep_span/no-bilstm", "checkpointing", True, "deep_span/no-bilstm, recomputed"), width
     for budget in options.budgets:
         for name in ("deep_span/shallow-max-proposals", "deep_span/proposals"):
-            yield bench.row(override(find(name), "candidates.budget", str(budget)), max(options.widths))
+            yield override(find(name), "candidates.budget", str(budget)), max(options.widths)
+    if not options.predict and not options.cpu:  # the translation takes up to a minute
+        proposing = changed("deep_span/proposals", "compiled", True, "deep_span/proposals, compiled")
+        for budget in options.budgets:
+            yield override(proposing, "candidates.budget", str(budget)), max(options.widths)
+        for width in options.widths:
+            yield changed("deep_span/no-bilstm", "compiled", True, "deep_span/no-bilstm, compiled"), width
+    yield looped(), max(options.widths)
+
+
+def changed(name: str, setting: str, value: object, shown: str) -> Recipe:
+    """A recipe with one setting of its spans changed, under a name that says so."""
+    return replace(override(find(name), f"spans.{setting}", str(value).lower()), name=shown)
 
 
 def scaling(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -284,7 +297,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="12 layers of 384, as e5-small has")
     parser.add_argument("--predict", action="store_true", help="prediction instead of a training step")
     parser.add_argument("--scaling", action="store_true", help="over lengths and widths")
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
+    parser.add_argument("--only", default="", help="words, one of which must be in a row's name, by commas")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sentences", type=int)
     parser.add_argument("--length", type=int)
@@ -315,7 +328,6 @@ def main() -> None:
         "encoder": "tiny" if chosen.tiny else "small" if chosen.small else "base",
         "device": device if not chosen.cpu else f"cpu, {chosen.threads} threads",
         "precision": "float32" if chosen.cpu else "bf16",
-        "compiled": chosen.compile,
         "torch": torch.__version__,
         "commit": chosen.commit,
     }

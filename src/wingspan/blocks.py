@@ -9,7 +9,8 @@ Legend: B sentences, L words, R blocks of words, N queries, K words of a block, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -38,10 +39,20 @@ def bert_shaped(block: Any) -> bool:
     return learned == set(PARTS) and "sinusoidal_pos" not in inspect.signature(block.forward).parameters
 
 
+class Form(NamedTuple):
+    """What is not learned and the same for all blocks of an encoder."""
+
+    heads: int
+    activation: Callable[[Tensor], Tensor]
+    attention_dropout: float
+    dropout: dict[str, float]  # by part
+    eps: dict[str, float]  # of the part's layer norm
+
+
 class Layer(NamedTuple):
     """One block, ready for queries: its weights, and its keys and values of the words."""
 
-    block: Any  # for what is not learned: activation, dropout, number of heads
+    form: Form
     weights: dict[str, Pair]
     key: Tensor  # (B, L, D)
     value: Tensor  # (B, L, D)
@@ -52,7 +63,17 @@ def layers_of(blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtyp
     made = stacked_layers if together else single_layers
     columns, keys, values = made({part: weights_of(blocks, part) for part in PARTS}, list(states), dtype)
     each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
-    return [Layer(*one) for one in zip(blocks, each, keys, values, strict=True)]
+    form = form_of(blocks[0])
+    return [Layer(form, *one) for one in zip(each, keys, values, strict=True)]
+
+
+def form_of(block: Any) -> Form:
+    """Read off one block."""
+    attention, joins = block.attention.self, {"attention.output": block.attention.output, "output": block.output}
+    dropout = {name: part.dropout.p for name, part in joins.items()}
+    eps = {name: part.LayerNorm.eps for name, part in joins.items()}
+    act = block.intermediate.intermediate_act_fn
+    return Form(attention.num_attention_heads, act, attention.dropout.p, dropout, eps)
 
 
 def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
@@ -97,27 +118,45 @@ def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
 
 def run_layer(layer: Layer, spans: Tensor, key: Tensor, value: Tensor, bias: Tensor, training: bool) -> Tensor:
     """One block with spans as queries, words as keys and values; the residual stream is the spans'.  (R, N, D)"""
-    block, weights = layer.block, layer.weights
-    attention = block.attention.self
+    form, weights = layer.form, layer.weights
 
     def split(vectors: Tensor) -> Tensor:  # (R, N, D) -> (R, heads, N, D / heads)
-        return vectors.view(*vectors.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+        return vectors.view(*vectors.shape[:2], form.heads, -1).transpose(1, 2)
 
     read = F.scaled_dot_product_attention(
         split(F.linear(spans, *weights["attention.self.query"])),
         split(key),
         split(value),
         attn_mask=bias,
-        dropout_p=attention.dropout.p if training else 0.0,
+        dropout_p=form.attention_dropout if training else 0.0,
     )
     read = F.linear(read.transpose(1, 2).flatten(2), *weights["attention.output.dense"])
-    spans = join(spans, read, block.attention.output, weights["attention.output.LayerNorm"], training)
-    wide = block.intermediate.intermediate_act_fn(F.linear(spans, *weights["intermediate.dense"]))
-    out = F.linear(wide, *weights["output.dense"])
-    return join(spans, out, block.output, weights["output.LayerNorm"], training)
+    spans = join(layer, "attention.output", spans, read, training)
+    wide = form.activation(F.linear(spans, *weights["intermediate.dense"]))
+    return join(layer, "output", spans, F.linear(wide, *weights["output.dense"]), training)
 
 
-def join(spans: Tensor, change: Tensor, part: Any, norm: Pair, training: bool) -> Tensor:
+def join(layer: Layer, part: str, spans: Tensor, change: Tensor, training: bool) -> Tensor:
     """Dropout, residual connection, layer norm."""
-    spans = spans + F.dropout(change, part.dropout.p, training)
-    return F.layer_norm(spans, spans.shape[-1:], *norm, part.LayerNorm.eps)
+    spans = spans + F.dropout(change, layer.form.dropout[part], training)
+    return F.layer_norm(spans, spans.shape[-1:], *layer.weights[f"{part}.LayerNorm"], layer.form.eps[part])
+
+
+@cache
+def compiled_layer(backend: str = "inductor") -> Callable[..., Tensor]:
+    """`run_layer` through `torch.compile`: translated once, for all layers of all towers and batches of any size."""
+    from torch._dynamo.exc import TorchDynamoException  # takes a second to import
+
+    translated: Callable[..., Tensor] = torch.compile(run_layer, dynamic=True, backend=backend)
+
+    def run(*given: Any) -> Tensor:
+        try:
+            return translated(*given)
+        except TorchDynamoException as error:
+            said = " ".join(str(error).strip().splitlines()[:2])  # who says it, and what
+            raise ValueError(
+                f"DeepSpans.compiled: torch.compile does not work here ({said}); "
+                "it needs a C++ compiler, and Triton on a GPU: install them or leave compiled out"
+            ) from error
+
+    return run

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from wingspan import grid
-from wingspan.blocks import attention_bias, bert_shaped, layers_of, run_layer
+from wingspan.blocks import attention_bias, bert_shaped, compiled_layer, layers_of, run_layer
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.pooling import WordScores, attend_listed
@@ -49,7 +49,8 @@ class DeepSpans(SpanRepresentation):
 
     Its blocks start as copies of the encoder's, or are the encoder's (`share_weights`). A span begins as an
     `aggregation` of its words; single words are the encoder's output unless `build_single`. `size_embedding` adds the
-    width to that beginning; `width_size` puts a width embedding beside the result.
+    width to that beginning; `width_size` puts a width embedding beside the result. In training, `checkpointing`
+    recomputes layers on the way back, and `compiled` translates them by `torch.compile`: a wait that pays on a GPU.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class DeepSpans(SpanRepresentation):
         size_embedding: bool = False,
         width_size: int = 0,
         checkpointing: bool = False,
+        compiled: bool = False,
     ) -> None:
         super().__init__()
         blocks = top_blocks(encoder, depth)
@@ -86,6 +88,7 @@ class DeepSpans(SpanRepresentation):
         self.widths = nn.Embedding(max_width, width_size) if width_size else None
         self.narrowest = 1 if build_single else 2
         self.checkpointing = checkpointing
+        self.compiled = compiled
         self.size = encoder.size + width_size
 
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
@@ -167,8 +170,9 @@ class DeepSpans(SpanRepresentation):
         below = words.layers[-len(blocks) - 1 : -1]
         dtype = working_type(words.top)
         spans = self._begin(below[0].to(dtype), layout).to(dtype)
-        again: Callable[..., Tensor] = partial(checkpoint, run_layer, use_reentrant=False)
-        run = again if self.checkpointing and self.training else run_layer
+        run: Callable[..., Tensor] = compiled_layer() if self.compiled and self.training else run_layer
+        if self.checkpointing and self.training:
+            run = partial(checkpoint, run, use_reentrant=False)
         with torch.autocast(words.top.device.type, enabled=False):
             for layer in layers_of(blocks, below, dtype, together=words.top.is_cuda):
                 spans = run(layer, spans, layout.fold(layer.key), layout.fold(layer.value), layout.bias, self.training)
