@@ -60,9 +60,14 @@ def reading() -> str:
         lines.append(
             f"| {CORPORA[row['corpus']]} | {row['entities']:,} ({row['subset']}, {row['part']}) | `{row['system']}` "
             f"| {value:.1f} [{low:.1f}, {high:.1f}] | `{row['against']}` | {gap:+.1f} [{least:+.1f}, {most:+.1f}] "
-            f"| {row['p']:.2f} |"
+            f"| {chance(row['p'])} |"
         )
     return "\n".join(lines)
+
+
+def chance(p: float) -> str:
+    """A p-value; no bootstrap of a thousand samples can say 0."""
+    return f"{p:.2f}" if p >= 0.005 else "< 0.01"
 
 
 def roles() -> str:

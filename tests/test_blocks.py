@@ -5,6 +5,7 @@ import torch
 
 from towers import configured
 from wingspan.blocks import attention_bias, compiled_layer, layers_of, run_layer
+from wingspan.spans.deep import same
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
 
@@ -14,12 +15,12 @@ def test_few_large_calls_give_what_many_small_ones_give(kind):
     encoder = configured(kind)
     states = encoder(TOKENS).layers[:-1]
     held = torch.ones(1, 4, 9, dtype=torch.bool).tril(3)
-    queries = torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1))
+    queries = torch.randn(2 * 4, 8, generator=torch.Generator().manual_seed(1))
     outputs, gradients = [], []
     for together in (False, True):
         spans, bias = queries, attention_bias(held, torch.float32)
-        for layer in layers_of(encoder.blocks, states, torch.float32, together):
-            spans = run_layer(layer, spans, layer.key, layer.value, bias, training=False)
+        for layer in layers_of(encoder.blocks, states, torch.float32, together, same):
+            spans = run_layer(layer, spans, bias, training=False)
         outputs.append(spans)
         gradients.append(
             torch.autograd.grad(spans.square().sum(), list(encoder.blocks.parameters()), retain_graph=True)
@@ -35,9 +36,9 @@ def test_half_precision_stays_close_and_gives_gradients_in_full_precision():
     bias = attention_bias(torch.ones(1, 4, 9, dtype=torch.bool), torch.float32)
     found = []
     for dtype in (torch.float32, torch.bfloat16):
-        spans = torch.ones(2, 4, 8, dtype=dtype)
-        for layer in layers_of(encoder.blocks, states, dtype, together=True):
-            spans = run_layer(layer, spans, layer.key, layer.value, bias.to(dtype), training=False)
+        spans = torch.ones(2 * 4, 8, dtype=dtype)
+        for layer in layers_of(encoder.blocks, states, dtype, True, same):
+            spans = run_layer(layer, spans, bias.to(dtype), training=False)
         found.append(spans.float())
     torch.testing.assert_close(found[1], found[0], atol=0.15, rtol=0.05)
     found[1].sum().backward()
@@ -64,9 +65,9 @@ def test_a_compiled_layer_gives_what_a_plain_one_gives_for_batches_of_any_size(k
         bias = attention_bias(torch.ones(1, queries, words, dtype=torch.bool).tril(3), torch.float32)
         outputs, gradients = [], []
         for run in (run_layer, compiled):
-            spans = torch.ones(2, queries, 8, requires_grad=True)
-            for layer in layers_of(encoder.blocks, states, torch.float32, together=True):
-                spans = run(layer, spans, layer.key, layer.value, bias, False)
+            spans = torch.ones(2 * queries, 8, requires_grad=True)
+            for layer in layers_of(encoder.blocks, states, torch.float32, True, same):
+                spans = run(layer, spans, bias, False)
             outputs.append(spans)
             gradients.append(torch.autograd.grad(spans.square().sum(), list(encoder.blocks.parameters())))
         torch.testing.assert_close(*outputs)
@@ -80,7 +81,7 @@ def test_where_nothing_can_be_compiled_one_sentence_says_what_is_missing():
         raise RuntimeError("no compiler")
 
     encoder = configured()
-    (layer, *_) = layers_of(encoder.blocks, encoder(TOKENS).layers[:-1], torch.float32, together=True)
+    (layer, *_) = layers_of(encoder.blocks, encoder(TOKENS).layers[:-1], torch.float32, True, same)
     bias = attention_bias(torch.ones(1, 4, 9, dtype=torch.bool), torch.float32)
     with pytest.raises(ValueError, match="torch.compile does not work here .*no compiler.* leave compiled out"):
-        compiled_layer(broken)(layer, torch.ones(2, 4, 8), layer.key, layer.value, bias, False)
+        compiled_layer(broken)(layer, torch.ones(2 * 4, 8), bias, False)

@@ -22,6 +22,7 @@ from wingspan.casting import cast_together
 Pair = tuple[Tensor, Tensor]  # weight and bias
 Column = list[Tensor]  # one of each block
 Columns = dict[str, list[Column]]  # by part: weights and biases
+Fold = Callable[[Tensor], Tensor]  # (B, L, D) -> (R, K, D): cuts sentences into blocks of words
 
 PARTS = (
     *(f"attention.self.{name}" for name in ("query", "key", "value")),
@@ -54,17 +55,27 @@ class Layer(NamedTuple):
 
     form: Form
     weights: dict[str, Pair]
-    key: Tensor  # (B, L, D)
-    value: Tensor  # (B, L, D)
+    key: Tensor  # (R, heads, K, D / heads)
+    value: Tensor  # (R, heads, K, D / heads)
 
 
-def layers_of(blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, together: bool) -> list[Layer]:
+def layers_of(
+    blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, together: bool, fold: Fold
+) -> list[Layer]:
     """Each block over the words' states below it; `together`: few large calls instead of many small ones."""
+    form = form_of(blocks[0])
     made = stacked_layers if together else single_layers
     columns, keys, values = made({part: weights_of(blocks, part) for part in PARTS}, list(states), dtype)
     each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
-    form = form_of(blocks[0])
+    keys, values = ([head for one in found for head in split(one, fold, form.heads)] for found in (keys, values))
     return [Layer(form, *one) for one in zip(each, keys, values, strict=True)]
+
+
+def split(states: Tensor, fold: Fold, heads: int) -> tuple[Tensor, ...]:
+    """Blocks of words and heads apart, layer by layer.  (layers, B, L, D) -> layers * (R, heads, K, D / heads)"""
+    layers = len(states)
+    folded = fold(states.flatten(0, 1))  # (layers * R, K, D)
+    return folded.view(layers, -1, folded.shape[1], heads, folded.shape[2] // heads).transpose(2, 3).unbind()
 
 
 def form_of(block: Any) -> Form:
@@ -77,22 +88,22 @@ def form_of(block: Any) -> Form:
 
 
 def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
-    """All weights are cast at once; keys, and values, of all layers are one product."""
+    """All weights are cast at once; keys, and values, of all layers are one product.  keys: [(layers, B, L, D)]"""
     below = torch.stack(states).to(dtype)  # (layers, B, L, D)
     words = [column for part in KEYS_AND_VALUES for column in columns[part]]
     others = {part: pair for part, pair in columns.items() if part not in KEYS_AND_VALUES}
     flat = [one for pair in others.values() for column in pair for one in column]
     cast = iter(cast_together(words, flat, dtype))
     keys, values = (project(below, next(cast), next(cast)) for _ in KEYS_AND_VALUES)
-    return {part: [[next(cast) for _ in one] for one in pair] for part, pair in others.items()}, [*keys], [*values]
+    return {part: [[next(cast) for _ in one] for one in pair] for part, pair in others.items()}, [keys], [values]
 
 
 def single_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
-    """The same one by one: nothing is copied."""
+    """The same one by one: nothing is copied.  keys: layers * [(1, B, L, D)]"""
     columns = {part: [[one.to(dtype) for one in column] for column in pair] for part, pair in columns.items()}
     below = [one.to(dtype) for one in states]
-    keys, values = ([*map(F.linear, below, *columns[f"attention.self.{name}"])] for name in ("key", "value"))
-    return columns, keys, values
+    keys, values = ([*map(F.linear, below, *columns[part])] for part in KEYS_AND_VALUES)
+    return columns, [one.unsqueeze(0) for one in keys], [one.unsqueeze(0) for one in values]
 
 
 def weights_of(blocks: Sequence[Any], part: str) -> list[Column]:
@@ -116,21 +127,21 @@ def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
     return room[..., :words].masked_fill_(~held, -torch.inf).unsqueeze(1)
 
 
-def run_layer(layer: Layer, spans: Tensor, key: Tensor, value: Tensor, bias: Tensor, training: bool) -> Tensor:
-    """One block with spans as queries, words as keys and values; the residual stream is the spans'.  (R, N, D)"""
+def run_layer(layer: Layer, spans: Tensor, bias: Tensor, training: bool) -> Tensor:
+    """One block with spans as queries, words as keys and values; the residual stream is the spans'.  (R * N, D)
+
+    Spans are rows of one matrix: every axis more would be two more views for each product, forward and back.
+    """
     form, weights = layer.form, layer.weights
-
-    def split(vectors: Tensor) -> Tensor:  # (R, N, D) -> (R, heads, N, D / heads)
-        return vectors.view(*vectors.shape[:2], form.heads, -1).transpose(1, 2)
-
+    shape = len(layer.key), bias.shape[2], form.heads, spans.shape[1] // form.heads  # R, N, heads, D / heads
     read = F.scaled_dot_product_attention(
-        split(F.linear(spans, *weights["attention.self.query"])),
-        split(key),
-        split(value),
+        F.linear(spans, *weights["attention.self.query"]).view(shape).transpose(1, 2),
+        layer.key,
+        layer.value,
         attn_mask=bias,
         dropout_p=form.attention_dropout if training else 0.0,
     )
-    read = F.linear(read.transpose(1, 2).flatten(2), *weights["attention.output.dense"])
+    read = F.linear(read.transpose(1, 2).reshape(spans.shape), *weights["attention.output.dense"])
     spans = join(layer, "attention.output", spans, read, training)
     wide = form.activation(F.linear(spans, *weights["intermediate.dense"]))
     return join(layer, "output", spans, F.linear(wide, *weights["output.dense"]), training)

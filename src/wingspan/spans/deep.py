@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from wingspan import grid
-from wingspan.blocks import attention_bias, bert_shaped, compiled_layer, layers_of, run_layer
+from wingspan.blocks import Fold, attention_bias, bert_shaped, compiled_layer, layers_of, run_layer
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.pooling import WordScores, attend_listed
@@ -36,7 +36,7 @@ BLOCK = 128  # starts per block: few enough to keep attention linear in the leng
 class Layout(NamedTuple):
     """Spans as the tower sees them: `fold` cuts words into blocks; starts and ends count from a block's first word."""
 
-    fold: Callable[[Tensor], Tensor]  # (B, L, D) -> (R, K, D)
+    fold: Fold  # (B, L, D) -> (R, K, D)
     start: Tensor  # (R, N)
     end: Tensor  # (R, N)
     held: Tensor  # (R, N, K) or (1, N, K): which words a span holds
@@ -173,10 +173,11 @@ class DeepSpans(SpanRepresentation):
         run: Callable[..., Tensor] = compiled_layer() if self.compiled and self.training else run_layer
         if self.checkpointing and self.training:
             run = partial(checkpoint, run, use_reentrant=False)
+        shape, spans = spans.shape, spans.flatten(0, 1)
         with torch.autocast(words.top.device.type, enabled=False):
-            for layer in layers_of(blocks, below, dtype, together=words.top.is_cuda):
-                spans = run(layer, spans, layout.fold(layer.key), layout.fold(layer.value), layout.bias, self.training)
-        return spans
+            for layer in layers_of(blocks, below, dtype, words.top.is_cuda, layout.fold):
+                spans = run(layer, spans, layout.bias, self.training)
+        return spans.view(shape)
 
     def _begin(self, states: Tensor, layout: Layout) -> Tensor:
         """What spans are before the first layer.  (B, L, D) -> (R, N, D)"""
