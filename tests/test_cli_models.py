@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from shells import lines
 from wingspan.corpora import read
+from wingspan.text import Entity, Span
 
 
 def test_train_predict_evaluate_info(shell, tmp_path):
@@ -126,6 +128,24 @@ def test_predict_writes_any_format_and_says_what_it_cannot_hold(shell, tmp_path)
     assert len(list(read(tmp_path / "found.conll"))) >= 4
     shell("predict", shell.dev, *options, "--output", tmp_path / "found.x", "--format", "bioc-json")
     assert len(list(read(tmp_path / "found.x", "bioc-json"))) == 4
+
+
+def test_predict_changes_no_entity_to_fit_a_format_unless_told_to(shell, tmp_path, monkeypatch):
+    apart = Entity("Sign", (Span(0, 6), Span(16, 20)), 0.5)
+
+    def found(self, documents, **options):
+        return (replace(document, entities=(apart,)) for document in documents)
+
+    monkeypatch.setattr("wingspan.recognizer.Recognizer.predict_stream", found)
+    asked = ["predict", "muscle spasm or pain", "--model", shell.model, "--output", tmp_path / "found.conll"]
+    said = shell.refuses(*asked)
+    assert "found.conll: 'conll' cannot hold 1 discontinuous entities" in said
+    assert "of document '0'; go on with --lossy, or choose another --format" in said
+    assert not (tmp_path / "found.conll").exists()
+    out, _ = shell(*asked, "--lossy")
+    assert "cannot hold 1 discontinuous entities" in out
+    (document,) = read(tmp_path / "found.conll")
+    assert [entity.spans for entity in document.entities] == [(Span(0, 6),), (Span(16, 20),)]
 
 
 def test_overlap_and_threshold_reach_the_model(shell):

@@ -10,7 +10,7 @@ import typer
 
 from wingspan.cli import app
 from wingspan.cli.data import OnLeak, OnLeakChoice
-from wingspan.cli.models import Device, Json, pairs, whole_numbers
+from wingspan.cli.models import CorpusFormat, Device, EncoderName, Json, pairs, whole_numbers
 
 TimeBudget = Annotated[
     float | None, typer.Option(min=0, help="Seconds; nothing is started that should take longer than is left.")
@@ -82,12 +82,8 @@ def tune(
     train: Annotated[list[Path], typer.Option(help="Training corpus, in any format; may be given several times.")],
     dev: Annotated[Path, typer.Option(help="Decides which settings are best.")],
     output: Annotated[Path, typer.Option(help="Folder for the study, the logs and best.toml; goes on if it is there.")],
-    format: Annotated[
-        str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")
-    ] = None,
+    format: CorpusFormat = None,
+    encoder: EncoderName = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: a setting for all trials.")] = None,
     lexicon: Annotated[str | None, typer.Option(help="Synonyms, as `wingspan train` takes them.")] = None,
     range: Annotated[

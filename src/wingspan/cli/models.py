@@ -28,6 +28,8 @@ Parts = Annotated[
 Dataset = Annotated[
     str | None, typer.Option(help="Answer in the labels of this corpus; otherwise in those of the model's target.")
 ]
+CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
+EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
 
 
@@ -100,6 +102,9 @@ def predict(
     to: Annotated[
         str | None, typer.Option("--format", help="Format of the output; otherwise told by its name.")
     ] = None,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Write on where the format changes entities, and say how many.")
+    ] = False,
     overlap: Annotated[
         OverlapChoice | None, typer.Option(help="Which entities may overlap; otherwise as trained.")
     ] = None,
@@ -124,6 +129,7 @@ def predict(
         output=output,
         format=format,
         to=to,
+        lossy=lossy,
         overlap=overlap.value if overlap else None,
         threshold=threshold,
         dataset=dataset,

@@ -9,7 +9,18 @@ import typer
 
 from wingspan.cli import app
 from wingspan.cli.data import OnLeak, OnLeakChoice
-from wingspan.cli.models import Device, Json, Parts, Threads, pairs, trusted, use_threads, whole_numbers
+from wingspan.cli.models import (
+    CorpusFormat,
+    Device,
+    EncoderName,
+    Json,
+    Parts,
+    Threads,
+    pairs,
+    trusted,
+    use_threads,
+    whole_numbers,
+)
 
 
 @app.command(
@@ -27,12 +38,8 @@ def train(
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Decides which epoch is best.")] = None,
     test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")
-    ] = None,
+    format: CorpusFormat = None,
+    encoder: EncoderName = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,

@@ -29,6 +29,9 @@ IDS = "document ids (new ones are made when the file is read)"
 DATASETS = "names of datasets (not written)"
 SCORES = "scores (not written)"
 
+OF_ENTITIES = frozenset({FRAGMENTS, WIDENED, WORDLESS, MERGED, OVERLAPS, LABELS})
+"""Losses after which the entities are no longer the same."""
+
 
 def fit(document: Document, target: Format, made_id: str | None = None) -> tuple[Document, Counter[str]]:
     """The document as the format can hold it, and what was lost on the way: description -> how many.

@@ -58,7 +58,7 @@ class Encoder(nn.Module, ABC):
         """As long as it lasts, the encoder's weights are what a model folder holds: adapters are merged."""
         return nullcontext()
 
-    def settle(self) -> None:  # noqa: B027
+    def settle(self) -> None:  # noqa: B027  most encoders have no adapters
         """Merges adapters for good: training is over."""
 
     @abstractmethod

@@ -15,9 +15,9 @@ from wingspan.corpora import format_named, read, write
 from wingspan.corpora.checks import SHAPE
 from wingspan.corpora.detect import by_suffix, named
 from wingspan.corpora.files import numbered, read_text
-from wingspan.corpora.formats import Format
+from wingspan.corpora.formats import CorpusError, Format
 from wingspan.corpora.jsonl import record_of_document
-from wingspan.corpora.losses import fit
+from wingspan.corpora.losses import OF_ENTITIES, fit
 from wingspan.corpora.records import dumps
 from wingspan.decoding import Overlap
 from wingspan.recognizer import Recognizer
@@ -32,6 +32,7 @@ def predict(
     output: Path | None = None,
     format: str | None = None,
     to: str | None = None,
+    lossy: bool = False,
     overlap: Overlap | None = None,
     threshold: float | None = None,
     dataset: str | None = None,
@@ -40,7 +41,10 @@ def predict(
     device: str | None = None,
     console: Console,
 ) -> int:
-    """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents."""
+    """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents.
+
+    Without `lossy` it stops, and writes nothing, where the file's format would change an entity.
+    """
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
     typing = recognizer.recipe.protocol == "typing"
     given = documents(inputs, format)
@@ -52,7 +56,7 @@ def predict(
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
     if output is not None:
         target = format_named(to or by_suffix(output))
-        write(counted.fitted(target, output), output, target.name)
+        write(counted.fitted(target, output, lossy), output, target.name)
         for what, count in counted.lost.most_common():
             console.print(
                 f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False, soft_wrap=True
@@ -93,10 +97,16 @@ class Counted:
         self.number = self.entities = 0
         self.lost: Counter[str] = Counter()
 
-    def fitted(self, target: Format, path: Path) -> Iterator[Document]:
+    def fitted(self, target: Format, path: Path, lossy: bool) -> Iterator[Document]:
         """The documents as the format can hold them in a file of that name."""
         for document in self:
             document, lost = fit(document, target, numbered(path, self.number))
+            changed = [f"{lost[what]:,} {what}" for what in lost if what in OF_ENTITIES]
+            if changed and not lossy:
+                raise CorpusError(
+                    f"{path}: {target.name!r} cannot hold {'; '.join(changed)} of document {document.id!r}; "
+                    "go on with --lossy, or choose another --format"
+                )
             self.lost.update(lost)
             yield document
 
