@@ -7,7 +7,7 @@ a quarter are casts of its weights and of their gradients. The numbers are autoc
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -37,7 +37,7 @@ class CastTogether(torch.autograd.Function):
         made = [
             values[i].new_empty((count, *values[i].shape), dtype=dtype) for i, count in zip(at, stacks, strict=False)
         ]
-        single = [torch.empty_like(value, dtype=dtype) for value in values[at[-1] :]]
+        single = room_for(values[at[-1] :], dtype)
         torch._foreach_copy_([row for stack in made for row in stack.unbind()] + single, values)
         return (*made, *single)
 
@@ -47,11 +47,24 @@ class CastTogether(torch.autograd.Function):
         rows: list[Tensor | None] = []
         for gradient, count in itertools.zip_longest(gradients, ctx.stacks):
             rows += [gradient] if count is None else [None] * count if gradient is None else gradient.unbind()
-        cast: list[Tensor | None] = [None if row is None else torch.empty_like(row, dtype=ctx.dtype) for row in rows]
-        used = [(to, row) for to, row in zip(cast, rows, strict=True) if to is not None and row is not None]
+        used = [row for row in rows if row is not None]
+        cast = room_for(used, ctx.dtype)
         if used:
-            torch._foreach_copy_([to for to, _ in used], [row for _, row in used])
-        return (None, None, *cast)
+            torch._foreach_copy_(cast, used)
+        left = iter(cast)
+        return (None, None, *(None if row is None else next(left) for row in rows))
+
+
+def room_for(values: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    """Tensors of the same shapes in another type, yet to be filled; those of one shape share one piece of memory."""
+    places: dict[torch.Size, list[int]] = {}
+    for at, value in enumerate(values):
+        places.setdefault(value.shape, []).append(at)
+    found: dict[int, Tensor] = {}
+    for shape, chosen in places.items():
+        rows = values[chosen[0]].new_empty((len(chosen), *shape), dtype=dtype).unbind()
+        found.update(zip(chosen, rows, strict=True))
+    return [found[at] for at in range(len(values))]
 
 
 def run_in_half(model: nn.Module, **inputs: Any) -> Any:
