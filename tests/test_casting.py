@@ -88,3 +88,11 @@ def test_an_unused_stack_gives_its_rows_no_gradient():
     cast.sum().backward()
     assert rows[0].grad is None
     assert single.grad.tolist() == [1, 1, 1]
+
+
+def test_what_has_the_type_already_is_not_copied():
+    rows, single = [torch.ones(2, requires_grad=True) for _ in range(2)], torch.ones(3, requires_grad=True)
+    stack, same = cast_together([rows], [single], torch.float32)
+    assert same is single
+    stack.sum().backward()
+    assert rows[1].grad.tolist() == [1, 1]

@@ -21,6 +21,8 @@ GROUP = 32  # weights cast together: few launches, and the first gradients can b
 def cast_together(stacks: list[Column], others: Column, dtype: torch.dtype) -> tuple[Tensor, ...]:
     """Each stack as one tensor, then the others, all in another type: one launch for all of them."""
     given = [one for column in stacks for one in column] + others
+    if given[0].dtype == dtype:  # nothing to cast
+        return (*map(torch.stack, stacks), *others)
     cast: tuple[Tensor, ...] = CastTogether.apply(dtype, tuple(map(len, stacks)), *given)  # type: ignore[no-untyped-call]
     return cast
 
