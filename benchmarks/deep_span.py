@@ -30,11 +30,12 @@ from transformers import BertConfig, BertModel
 from wingspan.batch import Gold, Inputs, word_units
 from wingspan.blocks import attention_bias
 from wingspan.candidates import Candidates, Proposed
-from wingspan.casting import run_in_half
+from wingspan.casting import call_with_cast_weights
 from wingspan.encoders import Encoder, Words
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
 from wingspan.pairs import BUCKETS
+from wingspan.precision import working_type
 from wingspan.recipe import Recipe, assemble
 from wingspan.recipes import find
 from wingspan.record import override
@@ -68,9 +69,8 @@ class RandomEncoder(Encoder):
         """Units are the tokens between the special ones."""
         mask = inputs.token_mask.long()
         if mask.is_cuda and not self.bare:  # as encoders/pretrained.py does
-            half = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
-            mask = attention_bias(inputs.token_mask.unsqueeze(1), half)
-        called = self.model if self.bare else partial(run_in_half, self.model)
+            mask = attention_bias(inputs.token_mask.unsqueeze(1), working_type(mask.device, torch.float32))
+        called = self.model if self.bare else partial(call_with_cast_weights, self.model)
         out = called(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers > 0)
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else ()
         layers = tuple(states[:, FRONT:-1] for states in kept)
@@ -268,7 +268,8 @@ def plan(options: argparse.Namespace) -> Iterator[tuple[Recipe, int]]:
             yield override(proposing, "candidates.budget", str(budget)), max(options.widths)
         for width in options.widths:
             yield changed("deep_span/no-bilstm", "compiled", True, "deep_span/no-bilstm, compiled"), width
-    yield looped(), max(options.widths)
+    if not options.predict:
+        yield looped(), max(options.widths)
 
 
 def changed(name: str, setting: str, value: object, shown: str) -> Recipe:

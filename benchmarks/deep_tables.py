@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from table_rows import rows, spread
+from table_rows import chance, rows, spread
 
 SPANS = {
     "shallow max": ("shallow-max-no-bilstm", "shallow-max-proposals"),
@@ -63,11 +63,6 @@ def reading() -> str:
             f"| {chance(row['p'])} |"
         )
     return "\n".join(lines)
-
-
-def chance(p: float) -> str:
-    """A p-value; no bootstrap of a thousand samples can say 0."""
-    return f"{p:.2f}" if p >= 0.005 else "< 0.01"
 
 
 def roles() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from table_rows import rows, spread
+from table_rows import chance, rows, spread
 
 CORPORA = {"craft": "CRAFT", "genia-disc": "GENIA, discontinuous"}
 SYSTEMS = {
@@ -52,7 +52,7 @@ def significance() -> str:
         if row["part"] in ("discontinuous", "continuous") and "links" in (row.get("first"), row.get("second")):
             other, sign = (row["second"], -1) if row["first"] == "links" else (row["first"], 1)
             low, high = sorted((sign * row["low"], sign * row["high"]))
-            figures = f"{sign * row['difference']:+.2f} | {low:+.2f} to {high:+.2f} | {row['p']:.3g}"
+            figures = f"{sign * row['difference']:+.2f} | {low:+.2f} to {high:+.2f} | {chance(row['p'])}"
             lines.append(f"| {CORPORA[row['corpus']]} | {PARTS[row['part']]} | {SYSTEMS[other]} | {figures} |")
     return "\n".join(lines)
 

@@ -19,3 +19,8 @@ def rows(name: str) -> list[dict[str, Any]]:
 def spread(values: list[float]) -> str:
     """Mean and sample deviation."""
     return f"{fmean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{fmean(values):.2f}"
+
+
+def chance(p: float) -> str:
+    """A p-value; no bootstrap of a thousand samples can say 0."""
+    return f"{p:.2f}" if p >= 0.005 else "< 0.01"

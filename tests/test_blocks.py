@@ -19,7 +19,7 @@ def test_few_large_calls_give_what_many_small_ones_give(kind):
     outputs, gradients = [], []
     for together in (False, True):
         spans, bias = queries, attention_bias(held, torch.float32)
-        for layer in layers_of(encoder.blocks, states, torch.float32, together, same):
+        for layer in layers_of(encoder.blocks, states, torch.float32, same, together=together):
             spans = run_layer(layer, spans, bias, training=False)
         outputs.append(spans)
         gradients.append(
@@ -37,7 +37,7 @@ def test_half_precision_stays_close_and_gives_gradients_in_full_precision():
     found = []
     for dtype in (torch.float32, torch.bfloat16):
         spans = torch.ones(2 * 4, 8, dtype=dtype)
-        for layer in layers_of(encoder.blocks, states, dtype, True, same):
+        for layer in layers_of(encoder.blocks, states, dtype, same, together=True):
             spans = run_layer(layer, spans, bias.to(dtype), training=False)
         found.append(spans.float())
     torch.testing.assert_close(found[1], found[0], atol=0.15, rtol=0.05)
@@ -66,7 +66,7 @@ def test_a_compiled_layer_gives_what_a_plain_one_gives_for_batches_of_any_size(k
         outputs, gradients = [], []
         for run in (run_layer, compiled):
             spans = torch.ones(2 * queries, 8, requires_grad=True)
-            for layer in layers_of(encoder.blocks, states, torch.float32, True, same):
+            for layer in layers_of(encoder.blocks, states, torch.float32, same, together=True):
                 spans = run(layer, spans, bias, False)
             outputs.append(spans)
             gradients.append(torch.autograd.grad(spans.square().sum(), list(encoder.blocks.parameters())))
@@ -81,7 +81,7 @@ def test_where_nothing_can_be_compiled_one_sentence_says_what_is_missing():
         raise RuntimeError("no compiler")
 
     encoder = configured()
-    (layer, *_) = layers_of(encoder.blocks, encoder(TOKENS).layers[:-1], torch.float32, True, same)
+    (layer, *_) = layers_of(encoder.blocks, encoder(TOKENS).layers[:-1], torch.float32, same, together=True)
     bias = attention_bias(torch.ones(1, 4, 9, dtype=torch.bool), torch.float32)
     with pytest.raises(ValueError, match="torch.compile does not work here .*no compiler.* leave compiled out"):
         compiled_layer(broken)(layer, torch.ones(2 * 4, 8), bias, False)

@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
 from towers import configured
-from wingspan.casting import GROUP, cast_by_autocast, cast_together, run_in_half
+from wingspan.casting import GROUP, call_with_cast_weights, cast_by_autocast, cast_together
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
 
@@ -46,20 +47,20 @@ def same(one, other):
 def test_output_and_gradients_are_autocasts_to_the_last_bit():
     bert = model()
     assert len(list(cast_by_autocast(bert))) > GROUP, "more than one group"
-    same(outcome(lambda **given: run_in_half(bert, **given), bert), outcome(bert, bert))
+    same(outcome(lambda **given: call_with_cast_weights(bert, **given), bert), outcome(bert, bert))
 
 
 def test_layers_recomputed_in_the_backward_pass_are_the_same_too():
     bert = model()
     bert.gradient_checkpointing_enable({"use_reentrant": False})
-    same(outcome(lambda **given: run_in_half(bert, **given), bert), outcome(bert, bert))
+    same(outcome(lambda **given: call_with_cast_weights(bert, **given), bert), outcome(bert, bert))
 
 
 def test_frozen_and_unused_weights_get_no_gradient():
     bert = model()
     bert.encoder.layer[0].requires_grad_(False)
     bert.unused = nn.Linear(2, 2)
-    found = outcome(lambda **given: run_in_half(bert, **given), bert)
+    found = outcome(lambda **given: call_with_cast_weights(bert, **given), bert)
     same(found, outcome(bert, bert))
     assert found[1]["unused.weight"] is None
     assert found[1]["encoder.layer.0.output.dense.weight"] is None
@@ -69,17 +70,37 @@ def test_the_parameters_are_back_after_the_call_and_after_an_error():
     bert = model()
     part = bert.encoder.layer[0].intermediate.dense
     with torch.autocast("cpu", torch.bfloat16):
-        run_in_half(bert, input_ids=TOKENS)
+        call_with_cast_weights(bert, input_ids=TOKENS)
         with pytest.raises(ValueError, match="input_ids"):
-            run_in_half(bert, no_such_input=TOKENS)
+            call_with_cast_weights(bert, no_such_input=TOKENS)
     assert isinstance(part.weight, nn.Parameter)
     assert part.weight.dtype == torch.float32
     assert "weight" not in vars(part)
 
 
+def test_prediction_changes_nothing_in_the_model():
+    bert, seen = model(), []
+    part = bert.encoder.layer[0].intermediate.dense
+    part.register_forward_pre_hook(lambda *_: seen.append(part.weight.dtype))
+    with torch.autocast("cpu", torch.bfloat16):
+        call_with_cast_weights(bert, input_ids=TOKENS)
+        with torch.no_grad():
+            call_with_cast_weights(bert, input_ids=TOKENS)
+        with torch.inference_mode():
+            call_with_cast_weights(bert, input_ids=TOKENS)
+    assert seen == [torch.bfloat16, torch.float32, torch.float32]
+
+
+def test_a_weight_that_is_computed_stays_what_it_is():
+    bert = model()
+    prune.l1_unstructured(bert.encoder.layer[0].intermediate.dense, "weight", amount=0.5)
+    for _ in range(2):
+        same(outcome(lambda **given: call_with_cast_weights(bert, **given), bert), outcome(bert, bert))
+
+
 def test_without_autocast_nothing_is_cast():
     bert = model().eval()
-    assert run_in_half(bert, input_ids=TOKENS).last_hidden_state.dtype == torch.float32
+    assert call_with_cast_weights(bert, input_ids=TOKENS).last_hidden_state.dtype == torch.float32
 
 
 def test_an_unused_stack_gives_its_rows_no_gradient():

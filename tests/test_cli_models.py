@@ -148,6 +148,17 @@ def test_predict_changes_no_entity_to_fit_a_format_unless_told_to(shell, tmp_pat
     assert [entity.spans for entity in document.entities] == [(Span(0, 6),), (Span(16, 20),)]
 
 
+def test_a_model_that_finds_discontinuous_entities_says_beforehand_that_a_format_cannot_hold_them(shell, tmp_path):
+    shell.trains(tmp_path / "links", "--encoder", "hashed", recipe="discontinuous")
+    asked = ["predict", shell.dev, "--model", tmp_path / "links", "--output", tmp_path / "found.conll"]
+    said = shell.refuses(*asked)
+    assert "found.conll: 'conll' cannot hold discontinuous entities, and this model finds them; go on with" in said
+    shell(*asked, "--lossy")
+    assert len(list(read(tmp_path / "found.conll"))) >= 4
+    assert "about the file of --output" in shell.refuses("predict", "a text", "--model", shell.model, "--lossy")
+    assert "about the file of --output" in shell.refuses("predict", "a", "--model", shell.model, "--format", "brat")
+
+
 def test_overlap_and_threshold_reach_the_model(shell):
     def number(*options):
         out, _ = shell("predict", shell.dev, "--model", shell.model, *options)

@@ -17,10 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wingspan.casting import cast_together
+from wingspan.casting import Column, cast_together
 
 Pair = tuple[Tensor, Tensor]  # weight and bias
-Column = list[Tensor]  # one of each block
 Columns = dict[str, list[Column]]  # by part: weights and biases
 Fold = Callable[[Tensor], Tensor]  # (B, L, D) -> (R, K, D): cuts sentences into blocks of words
 
@@ -60,18 +59,18 @@ class Layer(NamedTuple):
 
 
 def layers_of(
-    blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, together: bool, fold: Fold
+    blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, fold: Fold, *, together: bool
 ) -> list[Layer]:
     """Each block over the words' states below it; `together`: few large calls instead of many small ones."""
     form = form_of(blocks[0])
     made = stacked_layers if together else single_layers
     columns, keys, values = made({part: weights_of(blocks, part) for part in PARTS}, list(states), dtype)
     each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
-    keys, values = ([head for one in found for head in split(one, fold, form.heads)] for found in (keys, values))
+    keys, values = ([head for one in found for head in split_heads(one, fold, form.heads)] for found in (keys, values))
     return [Layer(form, *one) for one in zip(each, keys, values, strict=True)]
 
 
-def split(states: Tensor, fold: Fold, heads: int) -> tuple[Tensor, ...]:
+def split_heads(states: Tensor, fold: Fold, heads: int) -> tuple[Tensor, ...]:
     """Blocks of words and heads apart, layer by layer.  (layers, B, L, D) -> layers * (R, heads, K, D / heads)"""
     layers = len(states)
     folded = fold(states.flatten(0, 1))  # (layers * R, K, D)
@@ -154,8 +153,12 @@ def join(layer: Layer, part: str, spans: Tensor, change: Tensor, training: bool)
 
 
 @cache
-def compiled_layer(backend: str = "inductor") -> Callable[..., Tensor]:
-    """`run_layer` through `torch.compile`: translated once, for all layers of all towers and batches of any size."""
+def compiled_layer(backend: str | Callable[..., Any] = "inductor") -> Callable[..., Tensor]:
+    """`run_layer` through `torch.compile`, with sizes left open: a few translations, not one for each batch.
+
+    The first layer has its own, as have grids, lists, and batches of one sentence. After eight in one process torch
+    runs what is new without, and says so in its log.
+    """
     from torch._dynamo.exc import TorchDynamoException  # takes a second to import
 
     translated: Callable[..., Tensor] = torch.compile(run_layer, dynamic=True, backend=backend)

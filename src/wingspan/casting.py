@@ -1,7 +1,8 @@
 """Many weights cast to half precision in one launch, where autocast takes one for each, and one more on the way back.
 
 On a GPU small batches wait for launches, not for arithmetic: of the launches of a BERT's training step under autocast
-a quarter are casts of its weights and of their gradients. The numbers are autocast's own.
+a quarter are casts of its weights and of their gradients. The numbers are autocast's own, but for adapters with dropout
+(PEFT then draws on another type) and weights that several layers share (their gradients are added in half precision).
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-Column = list[Tensor]
+from wingspan.precision import working_type
+
+Column = list[Tensor]  # one weight of each block
 
 GROUP = 32  # weights cast together: few launches, and the first gradients can be sent before the last ones are there
 
@@ -44,6 +48,7 @@ class CastTogether(torch.autograd.Function):
         return (*made, *single)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """Rows of the stacks, then the others."""
         rows: list[Tensor | None] = []
@@ -69,12 +74,16 @@ def room_for(values: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
     return [found[at] for at in range(len(values))]
 
 
-def run_in_half(model: nn.Module, **inputs: Any) -> Any:
-    """Calls a model with the weights that autocast would cast one by one cast together."""
-    device = next(model.parameters()).device.type
-    if not torch.is_autocast_enabled(device) or torch.compiler.is_compiling():
+def call_with_cast_weights(model: nn.Module, **inputs: Any) -> Any:
+    """Calls a model, in training under autocast with the weights that autocast would cast one by one cast together.
+
+    Meanwhile the model has other weights, so predictions, which many threads may make at once, are left to autocast.
+    """
+    some = next(model.parameters())
+    dtype = working_type(some.device, some.dtype)
+    if dtype == some.dtype or not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return model(**inputs)
-    dtype, shadows = torch.get_autocast_dtype(device), list(cast_by_autocast(model))
+    shadows = list(cast_by_autocast(model))
     try:
         for at in range(0, len(shadows), GROUP):
             group = shadows[at : at + GROUP]
@@ -87,9 +96,13 @@ def run_in_half(model: nn.Module, **inputs: Any) -> Any:
 
 
 def cast_by_autocast(model: nn.Module) -> Iterator[tuple[nn.Linear, str, Tensor]]:
-    """Weights and biases of linear layers that learn; frozen ones have no gradient to cast."""
+    """Weights and biases of linear layers that learn.
+
+    Frozen ones are left to autocast: here they would get gradients that nobody needs.
+    """
     for part in model.modules():
         if type(part) is nn.Linear:
-            for name, weight in (("weight", part.weight), ("bias", part.bias)):
+            for name in ("weight", "bias"):
+                weight = part._parameters.get(name)  # pruned layers and their like compute theirs: no parameter
                 if weight is not None and weight.requires_grad and weight.dtype == torch.float32:
                     yield part, name, weight

@@ -48,6 +48,11 @@ class Joining:
             raise ValueError(f"joining.gap is {self.gap}; give 0 words (no joining by rule) or more, or auto")
 
     @property
+    def joins(self) -> bool:
+        """Whether entities of several fragments can be found."""
+        return self.fragments == "join" or self.most_between > 0
+
+    @property
     def least_chance(self) -> float:
         """The bar; one half while it is not chosen."""
         return 0.5 if self.bar == "auto" else self.bar

@@ -103,7 +103,7 @@ def predict(
         str | None, typer.Option("--format", help="Format of the output; otherwise told by its name.")
     ] = None,
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Write on where the format changes entities, and say how many.")
+        bool, typer.Option("--lossy", help="Write although the format changes entities, such as discontinuous ones.")
     ] = False,
     overlap: Annotated[
         OverlapChoice | None, typer.Option(help="Which entities may overlap; otherwise as trained.")

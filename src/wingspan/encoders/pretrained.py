@@ -27,12 +27,12 @@ from wingspan.base_models import (
 )
 from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
-from wingspan.casting import run_in_half
+from wingspan.casting import call_with_cast_weights
 from wingspan.corpus_tokens import CorpusTokens
 from wingspan.encoders import Encoder, Words
 from wingspan.piece_pooling import Pooling, pool_pieces
 from wingspan.pieces import CorpusToken, PieceTokenize
-from wingspan.precision import at_least_float32
+from wingspan.precision import at_least_float32, working_type
 from wingspan.quantization import Bits, keep_exact, store_elsewhere
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -148,7 +148,7 @@ class PretrainedEncoder(Encoder):
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""
-        out = run_in_half(
+        out = call_with_cast_weights(
             self.model,
             **self._entry(inputs),
             attention_mask=self._mask(inputs.token_mask),
@@ -167,8 +167,7 @@ class PretrainedEncoder(Encoder):
         blocks = self.blocks
         if not real.is_cuda or blocks is None or not bert_shaped(blocks[0]):
             return real.long()
-        half = torch.is_autocast_enabled("cuda")
-        return attention_bias(real.unsqueeze(1), torch.get_autocast_dtype("cuda") if half else self.model.dtype)
+        return attention_bias(real.unsqueeze(1), working_type(real.device, self.model.dtype))
 
     def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
         tokens = inputs.tokens

@@ -17,7 +17,7 @@ from wingspan.corpora.detect import by_suffix, named
 from wingspan.corpora.files import numbered, read_text
 from wingspan.corpora.formats import CorpusError, Format
 from wingspan.corpora.jsonl import record_of_document
-from wingspan.corpora.losses import OF_ENTITIES, fit
+from wingspan.corpora.losses import OF_ENTITIES, OVERLAPS, fit
 from wingspan.corpora.records import dumps
 from wingspan.decoding import Overlap
 from wingspan.recognizer import Recognizer
@@ -45,7 +45,15 @@ def predict(
 
     Without `lossy` it stops, and writes nothing, where the file's format would change an entity.
     """
+    if output is None and (to is not None or lossy):
+        raise ValueError("--format and --lossy are about the file of --output; give one, or leave them out")
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    target = None if output is None else format_named(to or by_suffix(output))
+    if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
+        raise CorpusError(  # before hours of prediction, not after
+            f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "
+            "go on with --lossy (an entity is made of each fragment), or choose another --format"
+        )
     typing = recognizer.recipe.protocol == "typing"
     given = documents(inputs, format)
     asked = Counted(with_spans(given) if typing else given)
@@ -54,8 +62,7 @@ def predict(
     )
     counted = Counted(found)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
-    if output is not None:
-        target = format_named(to or by_suffix(output))
+    if output is not None and target is not None:
         write(counted.fitted(target, output, lossy), output, target.name)
         for what, count in counted.lost.most_common():
             console.print(
@@ -103,9 +110,10 @@ class Counted:
             document, lost = fit(document, target, numbered(path, self.number))
             changed = [f"{lost[what]:,} {what}" for what in lost if what in OF_ENTITIES]
             if changed and not lossy:
+                flat = ", --overlap flat" if OVERLAPS in lost else ""
                 raise CorpusError(
                     f"{path}: {target.name!r} cannot hold {'; '.join(changed)} of document {document.id!r}; "
-                    "go on with --lossy, or choose another --format"
+                    f"go on with --lossy{flat}, or choose another --format"
                 )
             self.lost.update(lost)
             yield document

@@ -26,6 +26,7 @@ from wingspan.blocks import Fold, attention_bias, bert_shaped, compiled_layer, l
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.pooling import WordScores, attend_listed
+from wingspan.precision import working_type
 from wingspan.spans import SpanRepresentation
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
@@ -129,12 +130,12 @@ class DeepSpans(SpanRepresentation):
     @staticmethod
     def _apart(words: Words, start: Tensor, end: Tensor) -> Layout:
         held = grid.inside(start, end, words.top.shape[1])
-        return Layout(same, start, end, held, attention_bias(held, working_type(words.top)))
+        return Layout(same, start, end, held, attention_bias(held, half_of(words)))
 
     def _packed(self, words: Words, width: int) -> Tensor:
         """The grid of short sentences: only cells that end in them are built, the others stay zero."""
         batch, length, _ = words.top.shape
-        start, end, held, bias, places = cells(length, self.narrowest, width, words.top.device, working_type(words.top))
+        start, end, held, bias, places = cells(length, self.narrowest, width, words.top.device, half_of(words))
         parts = [words.top] if self.narrowest == 2 else []
         if len(start):
             layout = Layout(same, start.expand(batch, -1), end.expand(batch, -1), held, bias)
@@ -157,7 +158,7 @@ class DeepSpans(SpanRepresentation):
         start = torch.arange(step, device=words.top.device).repeat_interleave(width - self.narrowest + 1)
         end = start + torch.arange(self.narrowest, width + 1, device=start.device).repeat(step)
         held, rows = grid.inside(start[None], end[None], step + width - 1), (batch * blocks, -1)
-        bias = attention_bias(held, working_type(words.top))
+        bias = attention_bias(held, half_of(words))
         layout = Layout(fold, start.expand(rows), end.expand(rows), held, bias)
         spans = self._build(words, layout).view(batch, blocks * step, -1, size)[:, :length]
         if self.narrowest == 2:
@@ -168,14 +169,14 @@ class DeepSpans(SpanRepresentation):
         """All layers of the tower; the encoder's last states are never read.  -> (R, N, D)"""
         blocks = self._shared or tuple(self.blocks)
         below = words.layers[-len(blocks) - 1 : -1]
-        dtype = working_type(words.top)
+        dtype = half_of(words)
         spans = self._begin(below[0].to(dtype), layout).to(dtype)
         run: Callable[..., Tensor] = compiled_layer() if self.compiled and self.training else run_layer
         if self.checkpointing and self.training:
             run = partial(checkpoint, run, use_reentrant=False)
         shape, spans = spans.shape, spans.flatten(0, 1)
         with torch.autocast(words.top.device.type, enabled=False):
-            for layer in layers_of(blocks, below, dtype, words.top.is_cuda, layout.fold):
+            for layer in layers_of(blocks, below, dtype, layout.fold, together=words.top.is_cuda):
                 spans = run(layer, spans, layout.bias, self.training)
         return spans.view(shape)
 
@@ -192,10 +193,9 @@ class DeepSpans(SpanRepresentation):
         return begun
 
 
-def working_type(states: Tensor) -> torch.dtype:
+def half_of(words: Words) -> torch.dtype:
     """The type of autocast from the start, so that nothing is cast again in every layer."""
-    device = states.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+    return working_type(words.top.device, words.top.dtype)
 
 
 class Cells(NamedTuple):
