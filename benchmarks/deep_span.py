@@ -30,8 +30,8 @@ from transformers import BertConfig, BertModel
 from wingspan.batch import Gold, Inputs, word_units
 from wingspan.blocks import attention_bias
 from wingspan.candidates import Candidates, Proposed
-from wingspan.casting import call_with_cast_weights
 from wingspan.encoders import Encoder, Words
+from wingspan.fused import call_fused
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
 from wingspan.pairs import BUCKETS
@@ -70,7 +70,7 @@ class RandomEncoder(Encoder):
         mask = inputs.token_mask.long()
         if mask.is_cuda and not self.bare:  # as encoders/pretrained.py does
             mask = attention_bias(inputs.token_mask.unsqueeze(1), working_type(mask.device, torch.float32))
-        called = self.model if self.bare else partial(call_with_cast_weights, self.model)
+        called = self.model if self.bare else partial(call_fused, self.model, list(self.blocks))
         out = called(input_ids=inputs.tokens, attention_mask=mask, output_hidden_states=self.keep_layers > 0)
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else ()
         layers = tuple(states[:, FRONT:-1] for states in kept)
@@ -201,7 +201,7 @@ class Bench:
         return self.described("bare encoder", found)
 
     def own(self) -> dict[str, Any]:
-        """The encoder alone as recipes call it: its mask made once, its weights cast together."""
+        """The encoder alone as recipes call it: one mask, weights cast together, query, key and value one product."""
         torch.manual_seed(0)
         with self.device:
             encoder = RandomEncoder(self.sizes, self.length).to(self.device)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from wingspan.casting import Column, cast_together
 
@@ -113,7 +114,28 @@ def weights_of(blocks: Sequence[Any], part: str) -> list[Column]:
 
 def project(states: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
     """Every layer's words through a linear layer of its own, as one product.  (layers, B, L, D)"""
-    return torch.baddbmm(biases.unsqueeze(1), states.flatten(1, 2), weights.mT).view_as(states)
+    projected: Tensor = Projection.apply(states.flatten(1, 2), weights, biases)  # type: ignore[no-untyped-call]
+    return projected.view_as(states)
+
+
+class Projection(torch.autograd.Function):
+    """A product for each layer whose gradients of weights lie as the weights do.
+
+    torch's own come transposed, and one that lies otherwise makes `casting` copy all of them one by one.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
+        """(layers, N, D), (layers, D, D), (layers, D) -> (layers, N, D)"""
+        ctx.save_for_backward(rows, weights)
+        return torch.baddbmm(biases.unsqueeze(1), rows, weights.mT)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for all three."""
+        rows, weights = ctx.saved_tensors
+        return gradient @ weights, gradient.mT @ rows, gradient.sum(1)
 
 
 def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
@@ -133,23 +155,29 @@ def run_layer(layer: Layer, spans: Tensor, bias: Tensor, training: bool) -> Tens
     """
     form, weights = layer.form, layer.weights
     shape = len(layer.key), bias.shape[2], form.heads, spans.shape[1] // form.heads  # R, N, heads, D / heads
-    read = F.scaled_dot_product_attention(
-        F.linear(spans, *weights["attention.self.query"]).view(shape).transpose(1, 2),
-        layer.key,
-        layer.value,
-        attn_mask=bias,
-        dropout_p=form.attention_dropout if training else 0.0,
-    )
-    read = F.linear(read.transpose(1, 2).reshape(spans.shape), *weights["attention.output.dense"])
-    spans = join(layer, "attention.output", spans, read, training)
-    wide = form.activation(F.linear(spans, *weights["intermediate.dense"]))
-    return join(layer, "output", spans, F.linear(wide, *weights["output.dense"]), training)
+    query = F.linear(spans, *weights["attention.self.query"]).view(shape).transpose(1, 2)
+    read = attend(form, query, layer.key, layer.value, bias, training)
+    return digest(form, weights, spans, read, training)
 
 
-def join(layer: Layer, part: str, spans: Tensor, change: Tensor, training: bool) -> Tensor:
-    """Dropout, residual connection, layer norm."""
-    spans = spans + F.dropout(change, layer.form.dropout[part], training)
-    return F.layer_norm(spans, spans.shape[-1:], *layer.weights[f"{part}.LayerNorm"], layer.form.eps[part])
+def attend(form: Form, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, training: bool) -> Tensor:
+    """What queries read, as rows.  (R, heads, N, D / heads), (R, heads, K, D / heads) -> (R * N, D)"""
+    dropout = form.attention_dropout if training else 0.0
+    read = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+    return read.transpose(1, 2).reshape(-1, form.heads * query.shape[3])
+
+
+def digest(form: Form, weights: dict[str, Pair], rows: Tensor, read: Tensor, training: bool) -> Tensor:
+    """The block behind attention; `rows`, the residual stream, may be of a finer type than the products.  (N, D)"""
+    rows = join(form, weights, "attention.output", rows, read, training)
+    wide = form.activation(F.linear(rows.to(read.dtype), *weights["intermediate.dense"]))
+    return join(form, weights, "output", rows, wide, training)
+
+
+def join(form: Form, weights: dict[str, Pair], part: str, rows: Tensor, change: Tensor, training: bool) -> Tensor:
+    """Linear layer, dropout, residual connection, layer norm."""
+    change = F.dropout(F.linear(change, *weights[f"{part}.dense"]), form.dropout[part], training)
+    return F.layer_norm(rows + change, rows.shape[-1:], *weights[f"{part}.LayerNorm"], form.eps[part])
 
 
 @cache

@@ -79,9 +79,8 @@ def call_with_cast_weights(model: nn.Module, **inputs: Any) -> Any:
 
     Meanwhile the model has other weights, so predictions, which many threads may make at once, are left to autocast.
     """
-    some = next(model.parameters())
-    dtype = working_type(some.device, some.dtype)
-    if dtype == some.dtype or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+    dtype = type_to_learn_in(model)
+    if dtype is None:
         return model(**inputs)
     shadows = list(cast_by_autocast(model))
     try:
@@ -93,6 +92,14 @@ def call_with_cast_weights(model: nn.Module, **inputs: Any) -> Any:
     finally:
         for part, name, _ in shadows:
             vars(part).pop(name, None)
+
+
+def type_to_learn_in(model: nn.Module) -> torch.dtype | None:
+    """Autocast's type, where a model learns under it."""
+    some = next(model.parameters())
+    dtype = working_type(some.device, some.dtype)
+    learns = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return dtype if learns and dtype != some.dtype else None
 
 
 def cast_by_autocast(model: nn.Module) -> Iterator[tuple[nn.Linear, str, Tensor]]:

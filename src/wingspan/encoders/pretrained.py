@@ -27,9 +27,9 @@ from wingspan.base_models import (
 )
 from wingspan.batch import SHAPES, Inputs
 from wingspan.blocks import attention_bias, bert_shaped
-from wingspan.casting import call_with_cast_weights
 from wingspan.corpus_tokens import CorpusTokens
 from wingspan.encoders import Encoder, Words
+from wingspan.fused import call_fused
 from wingspan.piece_pooling import Pooling, pool_pieces
 from wingspan.pieces import CorpusToken, PieceTokenize
 from wingspan.precision import at_least_float32, working_type
@@ -134,6 +134,7 @@ class PretrainedEncoder(Encoder):
         names = [self.tokenize.pieces(corpus) for corpus in corpora] if corpus_token == "end" else []
         self.corpus_tokens = CorpusTokens(table, table.num_embeddings, names) if names else None
         self.size = model.config.hidden_size
+        self._like_bert = bool(self.blocks) and all(map(bert_shaped, self.blocks or []))  # as it was built
         use_shapes = self.tokenize.lower_case if shapes is None else shapes
         self.shapes = nn.Embedding(len(SHAPES) + 1, self.size) if use_shapes else None
         if self.shapes is not None:
@@ -148,8 +149,9 @@ class PretrainedEncoder(Encoder):
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""
-        out = call_with_cast_weights(
+        out = call_fused(
             self.model,
+            list(self.blocks or []) if self._like_bert else [],
             **self._entry(inputs),
             attention_mask=self._mask(inputs.token_mask),
             output_hidden_states=self.keep_layers > 0,
@@ -164,8 +166,7 @@ class PretrainedEncoder(Encoder):
 
     def _mask(self, real: Tensor) -> Tensor:
         """On a GPU ready for attention: the library's own way waits for the device, then converts it in every layer."""
-        blocks = self.blocks
-        if not real.is_cuda or blocks is None or not bert_shaped(blocks[0]):
+        if not real.is_cuda or not self._like_bert:
             return real.long()
         return attention_bias(real.unsqueeze(1), working_type(real.device, self.model.dtype))
 
