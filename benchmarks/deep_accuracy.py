@@ -2,6 +2,8 @@
 
 python benchmarks/deep_accuracy.py --data $WINGSPAN_DATA --seeds 1,2,3 --workers 16 \
     --output benchmarks/results/deep_accuracy.jsonl --predictions runs/deep
+python benchmarks/deep_accuracy.py --data $WINGSPAN_DATA --plan ablations --corpora genia \
+    --output benchmarks/results/deep_ablations.jsonl
 
 The same head, epochs and steps for all; the grid is 10 words wide on GENIA (0.06 % of its entities are wider), 64 on
 LitBank.
@@ -13,6 +15,11 @@ from training_runs import Job, Row, arguments, choices, run_jobs, train
 
 EXHAUSTIVE = ("no-bilstm", "depth-2-no-bilstm", "biaffine", "shallow-max-no-bilstm")
 PROPOSALS = ("proposals", "depth-2-proposals", "biaffine-proposals", "shallow-max-proposals")
+# with the paper's BiLSTM over neighbors, the slowest first
+ABLATIONS = (
+    *("depth-12", "share-weights", "no-smoothing", "init-mean", "init-multiplicative", "init-additive"),
+    *("depth-6", "depth-2", "shallow-max", "shallow-mean", "shallow-multiplicative", "shallow-additive"),
+)
 BUDGETS = (0.5, 1.0, 2.0)
 SHARED = {"overlap": "nested", "train.batch_size": "48", "train.budget": "1600", "encoder.word_dropout": "0.15"}
 CORPORA: dict[str, dict[str, str]] = {
@@ -57,9 +64,11 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--encoder", default="e5-small")
     parser.add_argument("--corpora", default="genia,litbank")
-    parser.add_argument("--systems", default=",".join([*EXHAUSTIVE, *PROPOSALS]))
+    parser.add_argument("--plan", choices=("core", "ablations"), default="core")
+    parser.add_argument("--systems", help="variants of deep_span by commas, instead of a plan's")
     given = parser.parse_args()
-    systems = given.systems.split(",")
+    planned = ABLATIONS if given.plan == "ablations" else (*EXHAUSTIVE, *PROPOSALS)
+    systems = given.systems.split(",") if given.systems else planned
     jobs: list[Job] = [
         {
             "corpus": corpus,
