@@ -2,6 +2,8 @@
 
 python benchmarks/deep_reading.py --data $WINGSPAN_DATA --predictions runs/deep \
     --output benchmarks/results/deep_reading.jsonl
+python benchmarks/deep_reading.py --data $WINGSPAN_DATA --predictions runs/deep --ablations --corpora genia \
+    --output benchmarks/results/deep_ablation_reading.jsonl
 
 Each system is compared with the exhaustive grid of the same span vectors, and each span vector with shallow maxima,
 over documents and seeds together. One JSON line per corpus, part, subset of entities and system.
@@ -12,7 +14,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,13 @@ SYSTEMS = {
     "deep 2": ("depth-2-no-bilstm", "depth-2-proposals"),
     "deep 12": ("no-bilstm", "proposals"),
 }
+ABLATIONS = {
+    "depth-12": "shallow-max",
+    **dict.fromkeys(("no-bilstm", "share-weights", "no-smoothing"), "depth-12"),
+    **dict.fromkeys(("init-mean", "init-multiplicative", "init-additive"), "depth-12"),
+    **dict.fromkeys(("shallow-mean", "shallow-multiplicative", "shallow-additive"), "shallow-max"),
+}
+"""What each is compared with; the paper's BiLSTM in all but one."""
 LONG = 10  # words
 
 
@@ -82,16 +90,32 @@ def figures(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def kept(folder: Path, corpus: str, system: str, part: str, gold: Sequence[Document]) -> list[list[Document]]:
+    """What every run of a system found in a part."""
+    paths = sorted(folder.glob(f"{corpus}-deep_span-{system}-[0-9]-{part}.jsonl.gz"))
+    return [predicted(path, gold) for path in paths]
+
+
+def ablations(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Each ablation on test against what it was taken from."""
+    for corpus in given.corpora.split(","):
+        gold = documents_of(find_corpus(given.data / corpus, "test"), None)
+        for name, other in ABLATIONS.items():
+            pair = {mark: kept(given.predictions, corpus, of, "test", gold) for mark, of in (("a", other), ("b", name))}
+            if all(pair.values()):
+                row = {"corpus": corpus, "part": "test", "subset": "all", "system": name, "against": other}
+                yield row | figures(compare(gold, pair, samples=given.samples))
+
+
 def lines(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """All comparisons that the kept predictions allow."""
     for corpus in given.corpora.split(","):
         parts = {part: documents_of(find_corpus(given.data / corpus, part), None) for part in ("dev", "test")}
         systems: dict[str, dict[str, list[list[Document]]]] = {}
         for name in (name for pair in SYSTEMS.values() for name in pair):
-            runs: dict[str, list[list[Document]]] = defaultdict(list)
+            runs: dict[str, list[list[Document]]] = {}
             for part, gold in parts.items():
-                for path in sorted(given.predictions.glob(f"{corpus}-deep_span-{name}-[0-9]-{part}.jsonl.gz")):
-                    runs[part].append(predicted(path, gold))
+                runs[part] = kept(given.predictions, corpus, name, part, gold)
             if runs["test"]:
                 both = [[*dev, *test] for dev, test in zip(runs["dev"], runs["test"], strict=True)]
                 systems[name] = {**runs, "dev and test": both}
@@ -119,10 +143,11 @@ def main() -> None:
     parser.add_argument("--predictions", type=Path, required=True)
     parser.add_argument("--corpora", default="genia,litbank")
     parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--ablations", action="store_true", help="the other plan of deep_accuracy.py")
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
     with given.output.open("w") as out:
-        for row in lines(given):
+        for row in ablations(given) if given.ablations else lines(given):
             out.write(json.dumps(row) + "\n")
             print(row["corpus"], row["system"], row["subset"], row["f1"], row["difference"], row["p"], flush=True)
 

@@ -75,6 +75,44 @@ def roles() -> str:
     return "\n".join(lines)
 
 
+ABLATIONS = {
+    "depth-12": "deep 12",
+    "no-bilstm": "deep 12, no BiLSTM",
+    "share-weights": "deep 12, the encoder's own blocks",
+    "no-smoothing": "deep 12, no boundary smoothing",
+    "init-mean": "deep 12 from means",
+    "init-multiplicative": "deep 12 from multiplicative attention",
+    "init-additive": "deep 12 from additive attention",
+    "depth-6": "deep 6",
+    "depth-2": "deep 2",
+    "shallow-max": "shallow max",
+    "shallow-mean": "shallow mean",
+    "shallow-multiplicative": "shallow multiplicative attention",
+    "shallow-additive": "shallow additive attention",
+}
+
+
+def ablations() -> str:
+    """GENIA with the paper's BiLSTM, and the difference to what a row was taken from."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in (*rows("deep_ablations"), *(row for row in rows("deep_accuracy") if row["corpus"] == "genia")):
+        found[row["recipe"].removeprefix("deep_span/")].append(row)
+    read = {row["system"]: row for row in rows("deep_ablation_reading")}
+    lines = ["| spans | dev F1 | test F1 | seeds | against | difference on test | p |", "|---|---|---|---|---|---|---|"]
+    for system, title in ABLATIONS.items():
+        runs = found[system]
+        if not runs:
+            continue
+        dev, test = (spread([run[part]["f1"] for run in runs]) for part in ("dev", "test"))
+        against = "| | | |"
+        if system in read:
+            gap, least, most = read[system]["difference"]
+            other = ABLATIONS[read[system]["against"]]
+            against = f"| {other} | {gap:+.1f} [{least:+.1f}, {most:+.1f}] | {chance(read[system]['p'])} |"
+        lines.append(f"| {title} | {dev} | {test} | {len(runs)} {against}")
+    return "\n".join(lines)
+
+
 def cost() -> str:
     """A training step against the bare encoder's, taken by turns; proposals with what they keep on GENIA's dev part."""
     lines = [

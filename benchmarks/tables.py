@@ -242,6 +242,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "deep-accuracy": deep_tables.accuracy,
     "deep-reading": deep_tables.reading,
     "deep-roles": deep_tables.roles,
+    "deep-ablations": deep_tables.ablations,
     "deep-cost": deep_tables.cost,
     "deep-scaling": deep_tables.scaling,
     "deep-predict": deep_tables.prediction,
@@ -251,9 +252,9 @@ TABLES: dict[str, Callable[[], str]] = {
 def filled(text: str) -> str:
     """A document with every marked table as the results have it now."""
     for name, table in TABLES.items():
-        pattern = re.compile(rf"(<!-- results:{name} -->\n).*?(\n<!-- /results -->)", re.DOTALL)
+        pattern = re.compile(rf"(<!-- results:{name} -->\n).*?(<!-- /results -->)", re.DOTALL)
         made = table()
-        text = pattern.sub(lambda found, made=made: f"{found[1]}{made}{found[2]}", text)
+        text = pattern.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)
     return text
 
 
