@@ -193,3 +193,19 @@ def test_training_goes_on_with_corpora_that_share_the_encoder(tmp_path):
     assert fitted.labels == two_corpora().labels
     old, new = (learner.state_dict() for learner in (start.learner, fitted.learner))
     assert all((old[name] == new[name]).all() for name in old if name.startswith("model.encoder"))
+
+
+@pytest.mark.parametrize("heads", ["own", "shared"])
+def test_the_classes_of_a_model_of_one_corpus_become_the_targets(heads):
+    plan = replace(two_corpora(3), heads=heads)
+    target = plan.labels.types[plan.labels.target]
+    alone = [replace(document, dataset="main") for document in plan.training if document.dataset == plan.labels.target]
+    start = wingspan.train(tiny("baseline"), train=alone, device="cpu")
+    assert set(start.labels.types["main"]) <= set(target)
+    fitted = fit(tiny("baseline"), plan.training, start=start, declared=plan.labels)
+    last = max(name for name in fitted.learner.state_dict() if name.startswith("model.scorer.head"))
+    old, new = (learner.state_dict()[last] for learner in (start.learner, fitted.learner))
+    corpus = "" if heads == "shared" else plan.labels.target
+    for row, (_, label) in enumerate(start.labels.meanings()):
+        assert (new[plan.labels.meanings().index((corpus, label))] == old[row]).all(), label
+    assert len(start.labels.meanings()) > 1

@@ -186,3 +186,11 @@ def test_labels_of_two_sets():
         "x": ("A",),
         "y": ("D",),
     }
+
+
+@pytest.mark.parametrize("given", [{"encoder": "hashed"}, {"settings": {"encoder.size": 8}}])
+def test_a_model_to_go_on_from_has_its_encoder_in_python_too(given):
+    with pytest.raises(ValueError, match="--from brings its own encoder"):
+        wingspan.train("baseline", train=train_documents(4), start="runs/none", **given)
+    with pytest.raises(ValueError, match="--rename gives labels of the --from model"):
+        wingspan.train("baseline", train=train_documents(4), rename={"Drug": "Chemical"})

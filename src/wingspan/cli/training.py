@@ -66,14 +66,12 @@ def train(
     from wingspan.runs.speaking import first_process
     from wingspan.runs.train import Job, prepare
     from wingspan.runs.train_seeds import train_seeds
+    from wingspan.training.adopting import must_go_together
 
     use_threads(threads)
     chosen = whole_numbers(seeds) if seeds is not None else [seed]
     encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
-    if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in chosen_settings)):
-        raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
-    if rename and start is None:
-        raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
+    must_go_together(start, rename, encoder, chosen_settings)
     given = corpora_of(train or None, dev, test, format, corpora)
     job = Job(
         prepare(recipe, encoder, {**given.settings, **chosen_settings}),

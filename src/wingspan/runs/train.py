@@ -40,7 +40,7 @@ from wingspan.runs.speaking import say
 from wingspan.runs.synonyms import fingerprint, lexicon_of
 from wingspan.runs.tables import print_scores
 from wingspan.text import Document
-from wingspan.training.adopting import renamed
+from wingspan.training.adopting import must_go_together, renamed
 from wingspan.training.best import Best
 from wingspan.training.fitting import fit
 from wingspan.training.hardware import accelerator_for
@@ -99,6 +99,7 @@ def train(
     are kept there. Several corpora come as a `corpora.toml` or a plan in `corpora`, in the place of the files.
     `resume`, `start`, `rename`, `parts`, `device`, `track` and `on_leak` are as in the shell.
     """
+    must_go_together(others.get("start"), others.get("rename"), encoder, settings or {})
     given = corpora_of(train, dev, test, format, corpora)
     folder = Path(output) if output is not None else None
     job = Job(prepare(recipe, encoder, {**given.settings, **(settings or {})}), given, folder, seed, **others)

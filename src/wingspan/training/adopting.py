@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 
@@ -15,6 +16,14 @@ from wingspan.recognizer import Recognizer
 
 Key = tuple[str, str | None]
 """What a class means: a corpus and a label of it, or None for "nothing"."""
+
+
+def must_go_together(start: object, rename: object, encoder: str | None, settings: Mapping[str, Any]) -> None:
+    """Refuses what would be left unused."""
+    if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in settings)):
+        raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
+    if rename and start is None:
+        raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
 
 
 def renamed(model: Recognizer, names: Mapping[str, str]) -> Recognizer:
@@ -40,7 +49,7 @@ def both(one: LabelSet, other: LabelSet) -> LabelSet:
 def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
     """Copies every weight of the old model that has a place in the new one; what belongs to a class moves with it."""
     old, new = start.learner.state_dict(), learner.state_dict()
-    before, after = keys(start.labels), keys(labels)
+    before, after = met(start.labels, labels), list(labels.meanings())
     for name, value in new.items():
         source = old.get(name)
         if source is None or source.shape[1:] != value.shape[1:] or name.startswith("objectives."):
@@ -78,9 +87,13 @@ def adopt_links(links: Links, old: Links, before: list[Key], after: list[Key]) -
                     mine[name][row] = parts[name][before.index(key)]
 
 
-def keys(labels: LabelSet) -> list[Key]:
-    """What each class means, in the order of class ids."""
-    return list(labels.meanings())
+def met(old: LabelSet, labels: LabelSet) -> list[Key]:
+    """What each class of the old model means in the new one: those of one corpus that is not there are the target's."""
+    found = list(old.meanings())
+    if len(old.types) > 1 or (set(old.types) & set(labels.types) and not labels.shared):
+        return found
+    corpus = "" if labels.shared else labels.target
+    return [(corpus, label) for _, label in found]
 
 
 def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:
