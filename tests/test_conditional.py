@@ -1,5 +1,7 @@
 """The conditional autoencoder of paper 004: its rows, what it costs by hand, what learns from it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
@@ -100,6 +102,17 @@ def test_entities_alone():
     torch.manual_seed(5)
     found = objective(states, gold, None)
     torch.testing.assert_close(found, by_hand(objective, states, gold, [(0, 2), (1, 1)], classes_of(states)))
+
+
+def test_what_a_corpus_leaves_unmarked_is_not_taken_for_nothing_where_it_leaves_types_unmarked():
+    silent = replace(TOY, annotates={"S": ("Protein",)})
+    torch.manual_seed(0)
+    objective = ConditionalReconstruction(Sizes(silent, 3, "flat", 5, SIZE, 1), hidden=7, latent_size=3)
+    states, gold = states_of(*BATCH)
+    known = [(0, 2), (1, 0), (1, 1), (1, 2)]  # of S only what it marks, of T all that counts
+    torch.manual_seed(5)
+    found = objective(states, gold, None)
+    torch.testing.assert_close(found, by_hand(objective, states, gold, known, classes_of(states)))
 
 
 def test_the_paper_counts_padding_as_nothing_of_the_first_corpus():

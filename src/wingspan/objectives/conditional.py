@@ -28,13 +28,15 @@ class ConditionalReconstruction(Objective):
     """What it costs to rebuild span vectors from a latent and the row of their class, and the latent's divergence.
 
     `conditions` says what the rows start as: class and meaning (`both`), one of them (`own`, `shared`), or random
-    numbers; `trained` whether they learn. `over` says which vectors: all `spans` that count, `entities` only,
-    or `everything`, padding included (as "nothing" of the first corpus). With `detach` the vectors that are to be
+    numbers; `trained` whether they learn. `over` says which vectors: all `spans` that count and whose class is known
+    (what a corpus leaves unmarked is not, where it leaves types unmarked), `entities` only, or `everything`, padding
+    included (as "nothing" of the first corpus). With `detach` the vectors that are to be
     rebuilt do not come to meet the decoder. The divergence's weight is `beta` times `schedule`.
     """
 
     needs_vectors = True
     _nothing: Tensor
+    _silent: Tensor
 
     def __init__(
         self,
@@ -67,17 +69,21 @@ class ConditionalReconstruction(Objective):
         )
         nothing = torch.tensor([sizes.labels.nothing(name) for name in sizes.labels.datasets])
         self.register_buffer("_nothing", nothing, persistent=False)
+        self.register_buffer("_silent", torch.from_numpy(sizes.labels.silent().any(1)), persistent=False)  # (datasets,)
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over the chosen vectors, in float32: mean squared error and weighted divergence."""
         assert states.spans is not None
         assert states.candidates is not None
         hits = same_spans(states.candidates, gold)  # (B, M, E)
+        marked = hits.any(-1)
         label = gold.label.gather(1, hits.int().argmax(-1))  # the first hit, as the classifier has it
-        label = torch.where(hits.any(-1), label, self._nothing[states.inputs.dataset][:, None])  # (B, M)
+        label = torch.where(marked, label, self._nothing[states.inputs.dataset][:, None])  # (B, M)
         chosen = states.candidates.mask
-        if self.over == "entities":
-            chosen = chosen & hits.any(-1)
+        if self.over == "spans":
+            chosen = chosen & (marked | ~self._silent[states.inputs.dataset][:, None])
+        elif self.over == "entities":
+            chosen = chosen & marked
         elif self.over == "everything":
             label, chosen = torch.where(chosen, label, 0), torch.ones_like(chosen)
         with torch.autocast(states.spans.device.type, enabled=False):
