@@ -6,7 +6,8 @@ python benchmarks/deep_reading.py --data $WINGSPAN_DATA --predictions runs/deep 
     --output benchmarks/results/deep_ablation_reading.jsonl
 
 Each system is compared with the exhaustive grid of the same span vectors, and each span vector with shallow maxima,
-over documents and seeds together. One JSON line per corpus, part, subset of entities and system.
+over documents and seeds together; with `--ablations` each ablation with what it was taken from. One JSON line per
+corpus, part, subset of entities and system.
 """
 
 from __future__ import annotations

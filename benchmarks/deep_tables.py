@@ -95,9 +95,10 @@ ABLATIONS = {
 def ablations() -> str:
     """GENIA with the paper's BiLSTM, and the difference to what a row was taken from."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in (*rows("deep_ablations"), *(row for row in rows("deep_accuracy") if row["corpus"] == "genia")):
-        found[row["recipe"].removeprefix("deep_span/")].append(row)
-    read = {row["system"]: row for row in rows("deep_ablation_reading")}
+    for row in (*rows("deep_ablations"), *rows("deep_accuracy")):
+        if row["corpus"] == "genia":
+            found[row["recipe"].removeprefix("deep_span/")].append(row)
+    read = {row["system"]: row for row in rows("deep_ablation_reading") if row["corpus"] == "genia"}
     lines = ["| spans | dev F1 | test F1 | seeds | against | difference on test | p |", "|---|---|---|---|---|---|---|"]
     for system, title in ABLATIONS.items():
         runs = found[system]

@@ -132,10 +132,14 @@ class Projection(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same for all three."""
-        rows, weights = ctx.saved_tensors
-        return gradient @ weights, gradient.mT @ rows, gradient.sum(1)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Of those that are asked for."""
+        (rows, weights), (of_rows, of_weights, of_biases) = ctx.saved_tensors, ctx.needs_input_grad
+        return (
+            gradient @ weights if of_rows else None,
+            gradient.mT @ rows if of_weights else None,
+            gradient.sum(1) if of_biases else None,
+        )
 
 
 def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
