@@ -5,10 +5,14 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize, prune
 from transformers import CONFIG_MAPPING, AutoModel
+from transformers.models.bert.modeling_bert import BertSelfAttention
 
+from tiny import sentence
 from towers import SMALL
 from wingspan.blocks import attention_bias
+from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.fused import FAMILIES, GROUP, call_fused
+from wingspan.model import tensors
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
 HALF = torch.bfloat16
@@ -39,15 +43,14 @@ class Watched:
     def outcome(self, called, mask=None):
         self.model.zero_grad()
         torch.manual_seed(7)  # the same dropout
-        kind = type(built().encoder.layer[0].attention.self)
-        own, self.calls = kind.forward, 0
+        own, self.calls = BertSelfAttention.forward, 0
 
         def counted(*given, **named):
             self.calls += 1
             return own(*given, **named)
 
         with pytest.MonkeyPatch.context() as patch, torch.autocast("cpu", HALF):
-            patch.setattr(kind, "forward", counted)
+            patch.setattr(BertSelfAttention, "forward", counted)
             out = called(input_ids=TOKENS, attention_mask=mask, output_hidden_states=True)
             out.last_hidden_state.float().square().sum().backward()
         gradients = {name: weight.grad for name, weight in self.model.named_parameters()}
@@ -257,3 +260,23 @@ def test_a_model_without_such_blocks_is_called_as_it_is():
     watched = Watched()
     watched.outcome(lambda **inputs: call_fused(watched.model, [], **inputs))
     assert watched.calls == GROUP + 1
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_pretrained_encoders_learn_this_way(folders, monkeypatch, kept):
+    encoder = PretrainedEncoder(name=str(folders["bert"])).train()
+    encoder.keep_layers = kept
+    inputs, calls = tensors(encoder.tokenize([sentence("the drugs in genexys")]), "cpu"), []
+    own = BertSelfAttention.forward
+    monkeypatch.setattr(
+        BertSelfAttention, "forward", lambda *given, **named: (calls.append(1), own(*given, **named))[1]
+    )
+    for _ in range(2):
+        with torch.autocast("cpu", HALF):
+            encoder(inputs).top.float().sum().backward()
+    assert not calls
+    assert all(weight.grad is not None for weight in encoder.blocks.parameters())
+    encoder.eval()
+    with torch.no_grad():
+        encoder(inputs)
+    assert len(calls) == len(encoder.blocks)
