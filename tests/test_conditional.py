@@ -189,6 +189,16 @@ def test_half_precision_is_computed_in_full():
     torch.testing.assert_close(half, whole)
 
 
+def test_where_no_label_means_one_of_the_targets_the_log_says_so():
+    assert made().lines() == []
+    alone = ConditionalReconstruction(Sizes(replace(TOY, counterparts={}), 3, "flat", 5, SIZE, 1))
+    assert alone.lines() == [
+        "No label_map: no label of another corpus means one of the target's, so the CVAE ties none together."
+    ]
+    one = LabelSet({"main": ("Chemical",)})
+    assert ConditionalReconstruction(Sizes(one, 3, "flat", 5, SIZE, 1)).lines() == []
+
+
 def test_a_negative_beta_is_refused():
     with pytest.raises(ValueError, match="beta is -1.0; it is the weight of the divergence"):
         made(beta=-1.0)

@@ -171,6 +171,12 @@ def test_a_corpus_without_training_documents_is_said_to_have_untaught_classes():
     plan = CorporaPlan((drugs, replace(genes, train=())))
     line = corpora_lines(fit(tiny("baseline"), plan.training, declared=plan.labels))[2]
     assert line.startswith("  genes: 0 training sentences, 2 types; nothing teaches these classes, so answers")
+    half = CorporaPlan((drugs, replace(genes, annotates=genes.labels[:1])))
+    line = corpora_lines(fit(tiny("baseline"), half.training, declared=half.labels))[2]
+    assert f"silence about {genes.labels[1]} teaches nothing, nor does any other corpus" in line
+    together = replace(half, heads="shared")
+    said = "".join(corpora_lines(fit(tiny("baseline"), half.training, declared=together.labels)))
+    assert "nor does any other" not in said
     shared = replace(plan, heads="shared")
     assert "nothing teaches" not in "".join(corpora_lines(fit(tiny("baseline"), plan.training, declared=shared.labels)))
 

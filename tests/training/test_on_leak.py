@@ -108,8 +108,11 @@ def _train(shell, tmp_path, *options):
 
 def test_of_several_corpora_every_dev_and_test_part_is_held_out_from_all():
     texts = [replace(TRAIN[0], id=str(at), text=invented_text(at), entities=()) for at in range(5)]
-    first = OneOfSeveral("a", ("X",), ("X",), (texts[0], texts[3]), (texts[1],), (texts[2],), role="target")
-    second = OneOfSeveral("b", ("Y",), ("Y",), (texts[1], texts[4]), (texts[2],), (texts[3],), dev_into_training=True)
+    ours, theirs = ([replace(text, dataset=name) for text in texts] for name in ("a", "b"))
+    first = OneOfSeveral("a", ("X",), ("X",), (ours[0], ours[3]), (ours[1],), (ours[2],), role="target")
+    second = OneOfSeveral(
+        "b", ("Y",), ("Y",), (theirs[1], theirs[4]), (theirs[2],), (theirs[3],), dev_into_training=True
+    )
     plan = CorporaPlan((first, second))
     corpora = Corpora(plan.training, first.dev, first.test, plan)
     assert {part: len(documents) for part, documents in corpora.held_out.items()} == {
@@ -118,5 +121,11 @@ def test_of_several_corpora_every_dev_and_test_part_is_held_out_from_all():
         "b dev": 0,
         "b test": 1,
     }
-    handled = handle_leaks(corpora.train, corpora.held_out, "drop")
+    handled = handle_leaks(corpora.train, corpora.held_out, "drop", corpora.target)
     assert [document.id for document in handled.documents] == ["0", "4"]
+    assert handled.line.startswith("Leaks: 3 of 5 training documents (a 1, b 2) are in ")
+    only = replace(plan, corpora=(replace(first, train=(ours[3],)), second))
+    corpora = Corpora(only.training, first.dev, first.test, only)
+    with pytest.raises(ValueError, match="all documents of 'a' are in .* so that none is left to train on"):
+        handle_leaks(corpora.train, corpora.held_out, "drop", corpora.target)
+    assert handle_leaks(corpora.train, corpora.held_out, "allow", corpora.target).documents == corpora.train

@@ -55,6 +55,7 @@ class ConditionalReconstruction(Objective):
         if beta < 0:
             raise ValueError(f"beta is {beta}; it is the weight of the divergence, 0 or more")
         rows = condition_rows(sizes.labels, conditions)  # (C, K)
+        self._apart = len(sizes.labels.types) > 1 and not any(sizes.labels.counterparts.values())
         self.over = over
         self.detach = detach
         self.beta = beta
@@ -70,6 +71,11 @@ class ConditionalReconstruction(Objective):
         nothing = torch.tensor([sizes.labels.nothing(name) for name in sizes.labels.datasets])
         self.register_buffer("_nothing", nothing, persistent=False)
         self.register_buffer("_silent", torch.from_numpy(sizes.labels.silent().any(1)), persistent=False)  # (datasets,)
+
+    def lines(self) -> list[str]:
+        """What is missing where corpora have nothing in common."""
+        missing = "No label_map: no label of another corpus means one of the target's, so the CVAE ties none together."
+        return [missing] if self._apart else []
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over the chosen vectors, in float32: mean squared error and weighted divergence."""

@@ -49,6 +49,8 @@ def corpora_lines(fitted: Fitted) -> list[str]:
     for name, types, silent in zip(labels.types, labels.types.values(), labels.silent(), strict=True):
         unmarked = [label for label, left in zip(labels.names(), silent, strict=True) if left]
         said = f"; silence about {', '.join(map(str, unmarked))} teaches nothing" if unmarked else ""
+        if unmarked and not labels.shared:
+            said += ', nor does any other corpus, so such answers mean nothing (heads = "shared": others teach it)'
         if not counts[name] and not labels.shared:
             said = "; nothing teaches these classes, so answers in its own labels mean nothing"
         role = " (target)" if name == labels.target else ""

@@ -22,6 +22,8 @@ class Handled:
     on_leak: OnLeak
     leaks: Leaks
     documents: Sequence[Document]
+    corpora: Mapping[str, int]
+    """How many documents of each corpus leak."""
 
     @property
     def line(self) -> str:
@@ -37,6 +39,9 @@ class Handled:
             besides.append(f"{counted(found.short, 'equal document')} too short to count")
         if not found.leaking:
             return f"Leaks: none of {seen} is in {' or '.join(found.parts)}; there are {', '.join(besides)}."
+        if len(self.corpora) > 1:
+            each = ", ".join(f"{name} {count:,}" for name, count in self.corpora.items() if count)
+            seen = f"{seen} ({each})"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
         return (
             f"Leaks: {found.leaking:,} of {seen} are in {leaky(found)} ({kinds}) and {DONE[self.on_leak]}; "
@@ -49,10 +54,16 @@ class Handled:
         return {"on_leak": self.on_leak, "dropped": dropped, "said": self.line, **self.leaks.counts()}
 
 
-def handle_leaks(train: Sequence[Document], held_out: Mapping[str, Sequence[Document]], on_leak: OnLeak) -> Handled:
+def handle_leaks(
+    train: Sequence[Document],
+    held_out: Mapping[str, Sequence[Document]],
+    on_leak: OnLeak,
+    target: str | None = None,
+) -> Handled:
     """Compares training documents with those that are held out, by the names of their parts, and acts.
 
     Only documents that are, or nearly are, the same are dropped or stop the training; sentences and ids are told.
+    Something must be left to train on; of several corpora, of the `target`.
     """
     if on_leak not in get_args(OnLeak):
         raise ValueError(f"on_leak is {on_leak!r}; use {', '.join(get_args(OnLeak))}")
@@ -70,13 +81,16 @@ def handle_leaks(train: Sequence[Document], held_out: Mapping[str, Sequence[Docu
             f"{found.leaking:,} of {counted(found.train_documents, 'training document')} are in {leaky(found)}, such "
             f"as {first!r}; see them with `wingspan leaks`, leave them out with --on-leak drop"
         )
-    if leaking and on_leak == "drop" and len(leaking) == len(train):
+    needed = set(range(len(train)) if target is None else rows.get(target, ()))
+    if needed and on_leak == "drop" and needed <= leaking:
+        all_of = counted(found.train_documents, "training document") if target is None else f"documents of {target!r}"
         raise ValueError(
-            f"all {counted(found.train_documents, 'training document')} are in {leaky(found)}, so that none is left to "
-            "train on; give other documents, or use them all the same with --on-leak allow"
+            f"all {all_of} are in {leaky(found)}, so that none is left to train on; give other documents, or use them "
+            "all the same with --on-leak allow"
         )
     kept = [document for at, document in enumerate(train) if at not in leaking] if on_leak == "drop" else train
-    return Handled(on_leak, found, kept)
+    corpora = {name: len({train[rows[name][at]].group or at for at in found.rows.get(name, ())}) for name in rows}
+    return Handled(on_leak, found, kept, corpora)
 
 
 def leaky(found: Leaks) -> str:

@@ -32,6 +32,11 @@ class Corpora:
         return self.plan.labels if self.plan is not None else None
 
     @property
+    def target(self) -> str | None:
+        """The name of the corpus that the others help, where there are others."""
+        return self.plan.target.name if self.plan is not None else None
+
+    @property
     def weights(self) -> dict[str, float]:
         """How much more often than others corpora are drawn from."""
         return {corpus.name: corpus.weight for corpus in self.plan.corpora} if self.plan is not None else {}

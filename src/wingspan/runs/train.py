@@ -125,7 +125,8 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
-    handled = handle_leaks(job.corpora.train, {**job.corpora.held_out, **job.held_out}, job.on_leak)
+    scored = {**job.corpora.held_out, **job.held_out}
+    handled = handle_leaks(job.corpora.train, scored, job.on_leak, job.corpora.target)
     say(console, handled.line)
     job = replace(job, corpora=replace(job.corpora, train=handled.documents))
     lexicon = lexicon_of(job.lexicon, job.corpora.train)

@@ -71,7 +71,7 @@ def prepared(order: Order, console: Console) -> tuple[Search, Recipe, dict[str, 
     space = search_space(recipe, ranges(order.recipe), order.given, order.settings)
     usable_device(order.device)
     corpora = gather(order.train, order.dev, None, order.format)
-    handled = handle_leaks(corpora.train, corpora.held_out, order.on_leak)
+    handled = handle_leaks(corpora.train, corpora.held_out, order.on_leak, corpora.target)
     say(console, handled.line)
     train = handled.documents
     fit(recipe, train, corpora.dev, lexicon=lexicon_of(order.lexicon, train))  # to see that it can be
