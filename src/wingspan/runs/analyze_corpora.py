@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,13 +68,24 @@ def transfers(model: Recognizer, plan: CorporaPlan, several: Several, batch_size
     for name in plan.labels.types:
         if several.models and name in several.models:
             single = Recognizer.from_pretrained(several.models[name], device=several.device)
-            models[name] = answering(single, None, batch_size)
+            models[name] = answering(single, block_of(single, name, labels[name]), batch_size)
         elif not several.models and name in model.labels.types:
             models[name] = answering(model, name, batch_size)
     unknown = [name for name in several.models if name not in labels]
     if unknown:
         raise ValueError(f"--transfer {unknown[0]}=...: no such corpus; there are {', '.join(labels)}")
     return transfer_matrix(models, gold, labels, plan.label_map)
+
+
+def block_of(model: Recognizer, corpus: str, labels: Collection[str]) -> str | None:
+    """The block of a model that is of this corpus: the one of its name, or the only one, if it has such labels."""
+    block = corpus if corpus in model.labels.types else model.labels.target
+    if not set(model.labels.types[block]) & set(labels):
+        raise ValueError(
+            f"--transfer {corpus}=...: this model knows none of the labels of {corpus!r} ({', '.join(labels)}); "
+            f"give one that was trained on it"
+        )
+    return block if block == corpus else None
 
 
 def answering(model: Recognizer, dataset: str | None, batch_size: int) -> Predict:
