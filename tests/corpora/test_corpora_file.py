@@ -96,6 +96,10 @@ def test_auxiliary_dev_sets_can_go_into_training(folder):
         (DRUGS + 'role = "target"\n' + GENES + 'role = "target"', "'drugs' and 'genes' are both the target"),
         (DRUGS + 'role = "auxiliary"', 'all corpora are auxiliary; give one of them role = "target"'),
         (DRUGS + "dev_into_training = true", "dev_into_training is for auxiliary corpora"),
+        (
+            GENES + '[[corpora]]\nname = "d"\ntrain = "drugs.jsonl"\ndev_into_training = true',
+            "corpus 'd': dev_into_training needs dev, which is missing",
+        ),
         ('[[corpora]]\nname = "d"\ntest = "drugs-test.jsonl"', "corpus 'd': train is missing; the target needs"),
         ('heads = "two"\n' + DRUGS, 'heads must be "own" or "shared", not \'two\''),
         ('sampling = "all"\n' + DRUGS, 'sampling must be "proportion" or "uniform" or "temperature" or "each"'),

@@ -83,7 +83,7 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
     )
     parts = {
         part: _documents(
-            table.take(part, files, "a file, or a list of files", ()), format, name, f"{table.place}: {part}"
+            table.take(part, files, "a file, or a list of different files", ()), format, name, f"{table.place}: {part}"
         )
         for part in ("train", "dev", "test")
     }
@@ -103,6 +103,8 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
         test=parts["test"],
     )
     table.close()
+    if corpus.dev_into_training and not corpus.dev:
+        raise ValueError(f"{table.place}: dev_into_training needs dev, which is missing; give a file, or leave it out")
     _check_labels(corpus, table.place)
     return corpus, role
 
