@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from plans import QUICK, documents, make_corpora, plan, plan_file, started
@@ -64,6 +65,12 @@ def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
     assert all(line == before[line["id"]] for line in found if line["id"] in before)  # finished runs are kept
     wanted = {line["id"]: lasting(line) for line in lines(tmp_path / "whole")}
     assert {line["id"]: lasting(line) for line in found} == wanted
+
+
+def test_two_that_begin_together_do_not_stumble_over_each_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: 0)  # as if the other had deleted it already
+    Ledger(tmp_path / "output").prepare()
+    assert (tmp_path / "output" / ".claims").is_dir()
 
 
 def test_two_processes_share_the_runs(tmp_path):

@@ -34,7 +34,7 @@ class Ledger:
         self.claims.mkdir(parents=True, exist_ok=True)
         trial = self.claims / "trial"
         trial.write_text("")
-        trial.unlink()
+        trial.unlink(missing_ok=True)  # of two that begin together, the other may have been faster
 
     def lines(self) -> dict[str, dict[str, Any]]:
         """The finished runs by their identity; of a run that is there twice the first."""
