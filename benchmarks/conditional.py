@@ -54,7 +54,7 @@ def declared() -> dict[str, tuple[str, ...]]:
 
 def read_parts(data: Path, corpus: str, limit: int) -> dict[str, list[Any]]:
     """The documents of a corpus, part by part."""
-    from wingspan.corpora import read
+    from wingspan.corpora.formats import read
 
     found = {}
     for part in PARTS:
@@ -72,7 +72,7 @@ def article(document: Any) -> str:
 def plan_of(job: Job) -> tuple[Any, set[str]]:
     """The corpora of a run, and the BioRED test articles that auxiliary training files hold."""
     from wingspan.corpora.label_map import read_label_map
-    from wingspan.corpora.several import CorporaPlan, OneOfSeveral, in_target_labels
+    from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral, in_target_labels
 
     label_map = read_label_map(EXAMPLE / "label_map.tsv")
     data, corpora, leaking = Path(job["data"]), [], set()
@@ -104,9 +104,9 @@ def work(job: Job) -> Row:
 
     from wingspan.corpora.statistics import describe
     from wingspan.evaluation.scores import recognition
-    from wingspan.runs.reading import Corpora
-    from wingspan.runs.train import Job as Training
-    from wingspan.runs.train import prepare, run
+    from wingspan.training.corpora import Corpora
+    from wingspan.training.run import Job as Training
+    from wingspan.training.run import prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")

@@ -42,7 +42,7 @@ def settings(corpus: str, system: str, choice: dict[str, str]) -> dict[str, str]
 def work(job: Job) -> Row:
     """A training; with proposals also their recall, and the dev score at other budgets."""
     from wingspan.evaluation.scores import recognition
-    from wingspan.runs.proposals import policy_of, proposal_recall, proposes
+    from wingspan.training.finish import policy_of, proposal_recall, proposes
 
     row, model, parts = train(job)
     if proposes(model):

@@ -23,8 +23,8 @@ from typing import Any
 from training_runs import find_corpus
 from wingspan.evaluation.buckets import buckets
 from wingspan.evaluation.comparison import Comparison, compare
-from wingspan.runs.reading import documents_of
 from wingspan.text import Document, Entity, Span
+from wingspan.training.corpora import documents_of
 
 SYSTEMS = {
     "shallow max": ("shallow-max-no-bilstm", "shallow-max-proposals"),

@@ -28,17 +28,16 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
 from wingspan.batch import Gold, Inputs, word_units
-from wingspan.blocks import attention_bias
-from wingspan.candidates import Candidates, Proposed
+from wingspan.candidates import Candidates
+from wingspan.candidates.proposed import BUCKETS, Proposed
 from wingspan.encoders import Encoder, Words
-from wingspan.fused import call_fused
 from wingspan.labels import LabelSet
+from wingspan.layers.autocast import working_type
+from wingspan.layers.bert_blocks import attention_bias, call_fused
 from wingspan.model import tensors
-from wingspan.pairs import BUCKETS
-from wingspan.precision import working_type
 from wingspan.recipe import Recipe, assemble
+from wingspan.recipe_json import override
 from wingspan.recipes import find
-from wingspan.record import override
 from wingspan.spans.deep import DeepSpans
 from wingspan.text import Sentence, Span
 

@@ -32,7 +32,7 @@ PARTS = ("all", "discontinuous", "continuous", "sentences", "fragments")
 
 def work(job: Job) -> Row:
     """One training; its figures by continuity on dev and test, and for `split` those of the rule on top of it."""
-    from wingspan.runs.joining import attempts
+    from wingspan.training.finish import attempts
 
     row, model, parts = train({**job, "predictions": None})
     row |= {"joining": vars_of(model.recipe.joining), "systems": {}}
@@ -59,7 +59,7 @@ def vars_of(joining: Any) -> dict[str, Any]:
 
 def look(job: Job, row: Row, model: Any, parts: Mapping[str, Any], part: str, name: str) -> dict[str, Any]:
     """Predicts a part, keeps what was found, and counts."""
-    from wingspan.evaluation import by_continuity, recognition
+    from wingspan.evaluation.scores import by_continuity, recognition
 
     found = model.predict(parts[part], batch_size=64)
     if job["predictions"]:
@@ -97,8 +97,9 @@ def run_all(given: argparse.Namespace) -> None:
 
 def compare_all(given: argparse.Namespace) -> None:
     """Every system against the others, all seeds together, on all entities and on parts of them; with intervals."""
-    from wingspan.evaluation import continuous_entities, discontinuous_entities, discontinuous_sentences
     from wingspan.evaluation.comparison import compare
+    from wingspan.evaluation.matching import discontinuous_entities
+    from wingspan.evaluation.scores import continuous_entities, discontinuous_sentences
 
     rows = []
     for corpus in given.corpora.split(","):

@@ -22,8 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from wingspan.evaluation import MODES, buckets, errors, recognition
+from wingspan.evaluation.buckets import buckets
 from wingspan.evaluation.comparison import compare
+from wingspan.evaluation.errors import errors
+from wingspan.evaluation.scores import MODES, recognition
 from wingspan.text import Document, Entity, Span
 
 LABELS = ("gene", "protein", "cell", "disease", "drug")

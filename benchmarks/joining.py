@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from wingspan.batch import Found, Inputs
-from wingspan.joining import BUCKETS, Linkable, entities_joined
+from wingspan.decoding import BUCKETS, Linkable, entities_joined
 from wingspan.labels import LabelSet
 
 FRAGMENTS = 200

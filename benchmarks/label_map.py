@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora import read
+from wingspan.cli.label_map import Comparison
+from wingspan.corpora.formats import read
 from wingspan.corpora.label_map import read_label_map
-from wingspan.corpora.label_suggestions import CONFIDENT, Suggestion, suggest
+from wingspan.corpora.label_map.suggest import CONFIDENT, Suggestion, suggest
 from wingspan.corpora.statistics import describe
-from wingspan.runs.label_map import Comparison
 from wingspan.text import Document
 
 ROOT = Path(__file__).parent.parent

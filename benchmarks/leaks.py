@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora import read
+from wingspan.corpora.formats import read
 from wingspan.corpora.leaks import find_leaks
 from wingspan.text import Document
 

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from wingspan.corpora.concepts import Concept
 from wingspan.corpora.lexicon import Lexicon
+from wingspan.corpora.lexicon.concepts import Concept
 
 SYLLABLES = ("ber", "cor", "dex", "fen", "gly", "hep", "kar", "lum", "myc", "neph", "osi", "pul", "ren", "ster", "tox")
 LOAD = """

@@ -14,13 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora import read
-from wingspan.corpora.concepts import Concept, read_concepts
-from wingspan.corpora.formats import Problems
-from wingspan.corpora.found_synonyms import found_synonyms
-from wingspan.corpora.lexicon import Lexicon
-from wingspan.corpora.lexicon_coverage import coverage
+from wingspan.corpora.formats import read
+from wingspan.corpora.lexicon import Lexicon, coverage
+from wingspan.corpora.lexicon.concepts import Concept, read_concepts
+from wingspan.corpora.lexicon.synonyms import found_synonyms
 from wingspan.corpora.statistics import content_digest, fingerprint
+from wingspan.files import Problems
 from wingspan.text import Document
 
 PARTS = ("train", "dev", "test")

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from wingspan.recognizer import Recognizer
-from wingspan.runs.train import prepare
 from wingspan.text import Document
-from wingspan.training.fitting import fit
+from wingspan.training.fit import fit
+from wingspan.training.run import prepare
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -31,8 +31,8 @@ def halves(documents: list[Any]) -> tuple[list[Any], list[Any]]:
 
 def arranged(parts: dict[str, Any], system: str) -> Any:
     """The corpora of a run."""
-    from wingspan.corpora.several import CorporaPlan, OneOfSeveral
-    from wingspan.runs.reading import Corpora, corpora_of
+    from wingspan.training.corpora import Corpora, corpora_of
+    from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral
 
     if system == "full":
         return Corpora(parts["train"], parts["dev"], parts["test"])

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from measuring import versions
-from wingspan.analysis.generated import Written, regenerate, synonym_recall
-from wingspan.corpora import read
+from wingspan.corpora.formats import read
 from wingspan.corpora.lexicon import Lexicon, load
 from wingspan.recipe import Phase
-from wingspan.runs.train import prepare, train
+from wingspan.report.writing import Written, regenerate, synonym_recall
+from wingspan.training.run import prepare, train
 
 SETTINGS = {"train.batch_size": 16, "terms.generate.weight": 1.0, "terms.generate.objective.latent_size": 128}
 SYSTEMS = {"all": ("compress_generate/all", "synonyms"), "spanreco": ("compress_generate/supvib-spanreco", "words")}

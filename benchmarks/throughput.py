@@ -28,11 +28,10 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from measuring import forget_peak, memory, take_turns, untrained, versions
-from wingspan.batch import shape_of
-from wingspan.corpora import read
+from wingspan.batch import batches, shape_of
+from wingspan.corpora.formats import read
 from wingspan.model import tensors
 from wingspan.recognizer import Recognizer
-from wingspan.sampling import batches
 from wingspan.text import Document, Entity, Sentence
 
 SYSTEMS = (("bundling/bl-span", 8), ("bundling/bl-span", 16), ("bundling/bl-seq", 8))

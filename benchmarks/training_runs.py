@@ -46,7 +46,7 @@ def find_corpus(folder: Path, part: str, text: bool = False) -> Path:
 
 def gold(folder: Path, part: str, label: str | None = None, limit: int = 0, text: bool = False) -> list[Any]:
     """The documents of a part, with the entities of one label or of all."""
-    from wingspan.runs.reading import documents_of
+    from wingspan.training.corpora import documents_of
 
     found = documents_of(find_corpus(folder, part, text), None)[: limit or None]
     if label is None:
@@ -60,9 +60,9 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
     from rich.console import Console
 
     from wingspan.corpora.statistics import describe
-    from wingspan.runs.reading import Corpora
-    from wingspan.runs.train import Job as Training
-    from wingspan.runs.train import prepare, run
+    from wingspan.training.corpora import Corpora
+    from wingspan.training.run import Job as Training
+    from wingspan.training.run import prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from wingspan.word_vectors.fasttext_model import MAGIC
+from wingspan.encoders.vectors import MAGIC
 
 RESULTS = Path(__file__).parent / "results" / "vectors.jsonl"
 ASKED = ("protein", "IL-2", "cells", "NF-kappaB", "gene", "activation", "glucocorticoid", "HIV-1")

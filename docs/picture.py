@@ -12,8 +12,11 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from wingspan.runs.highlight import legend, show
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document
+from wingspan.text import Entity
+from wingspan.text import Span
+from wingspan.views.terminal import legend
+from wingspan.views.terminal import show
 
 LABELS = ("Anatomy", "Chemical", "Disease", "Gene", "Organism")
 SENTENCES: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (

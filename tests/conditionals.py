@@ -7,12 +7,12 @@ from dataclasses import replace
 from several import two_corpora
 from trainings import tiny
 from wingspan.corpora.label_map import LabelMap
-from wingspan.corpora.several import CorporaPlan
 from wingspan.recipe import Recipe
+from wingspan.recipe_json import override
 from wingspan.recipes import find
-from wingspan.record import override
-from wingspan.training.fitting import fit
+from wingspan.training.fit import fit
 from wingspan.training.loop import Data, Run
+from wingspan.training.multi_corpus import CorporaPlan
 
 MAP = LabelMap({("genes", "Disease"): "Disease", ("genes", "Gene"): None})
 SMALL = {"hidden": 8, "latent_size": 4}

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainings import dev_documents, train_documents
-from wingspan.corpora import write
-from wingspan.corpora.several import CorporaPlan, OneOfSeveral
+from wingspan.corpora.formats import write
 from wingspan.text import Document
+from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral
 
 TYPES = {"drugs": ("Chemical", "Disease"), "genes": ("Disease", "Gene")}
 

@@ -15,14 +15,14 @@ import wingspan
 from tiny import sentence
 from tiny_models import tiny_t5
 from trainings import alike, dev_documents, run_of, tiny, train_documents
-from wingspan.adapters import Lora, adapted_layers, chosen_layers, counted, merge, put_in
+from wingspan.cli.recipes import describe_model
+from wingspan.encoders.lora import Lora, adapted_layers, chosen_layers, counted, merge, put_in
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
 from wingspan.recipe import Recipe
+from wingspan.recipe_json import from_record, override, to_record
 from wingspan.recipes import find
-from wingspan.record import from_record, override, to_record
-from wingspan.runs.info import info
-from wingspan.training.phases import load_phase
+from wingspan.training.state import load_phase
 
 pytest.importorskip("peft", reason="the extra peft is not installed")
 
@@ -119,7 +119,7 @@ def test_a_model_folder_is_a_plain_one_that_finds_the_same(folders, kind, tmp_pa
     assert any(document.entities for document in expected)
     assert alike(loaded.predict(texts, threshold=0.0), expected, tolerance=0.0)
     assert not adapted_layers(loaded.learner)
-    facts = info(tmp_path)
+    facts = describe_model(tmp_path)
     assert facts["encoder"]["adapters"] == {"record": "Lora", "rank": 2, "alpha": 4, "dropout": 0.0, "targets": []}
     layers = adapted_layers(load_phase(tmp_path, 1, device="cpu").learner).values()
     inserted = sum(2 * (layer.in_features + layer.out_features) for layer in layers)

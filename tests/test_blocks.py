@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from towers import configured
-from wingspan.blocks import attention_bias, compiled_layer, layers_of, project, run_layer
+from wingspan.layers.bert_blocks import attention_bias, compiled_layer, layers_of, project, run_layer
 from wingspan.spans.deep import same
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))

@@ -10,10 +10,10 @@ from torch.distributions import Normal, kl_divergence
 from tiny import ENCODER, GENE, gold_of, grid_of, of_length, piece_inputs, sizes, vectors, word_inputs
 from wingspan.candidates import Grid
 from wingspan.heads.bottleneck import BottleneckHead
+from wingspan.layers.schedules import Moment
 from wingspan.model import States
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.compression import Compression
-from wingspan.schedules import Moment
 
 
 def test_layer_sizes_of_a_768_wide_encoder():

@@ -18,7 +18,7 @@ from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Recipe, Term
-from wingspan.runs.calibrate import FEWEST, decisions, fit
+from wingspan.training.finish import FEWEST, decisions, fit
 
 TEXTS = ["Aspirin lowers BRCA1 in the cell .", "A drug and a gene , or two of them .", ""]
 

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 from towers import configured
-from wingspan.casting import GROUP, call_with_cast_weights, cast_by_autocast, cast_together
+from wingspan.layers.autocast import GROUP, call_with_cast_weights, cast_by_autocast, cast_together
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from wingspan.cli import describe
-from wingspan.corpora import read
-from wingspan.corpora.formats import Problems
-from wingspan.runs.convert import convert
-from wingspan.runs.split import split
-from wingspan.runs.validate import validate
+from wingspan.cli.convert import convert_corpus
+from wingspan.cli.split import split_corpus
+from wingspan.cli.validate import validate_corpora
+from wingspan.corpora.formats import read
+from wingspan.files import Problems
 
 FIXTURES = Path(__file__).parent / "corpora" / "fixtures"
 WINGSPAN = [sys.executable, "-c", "from wingspan.cli import main; main()"]
@@ -80,7 +80,7 @@ def test_convert_without_loss_needs_no_permission(tmp_path: Path) -> None:
     said = run("convert", source, tmp_path / "out.jsonl")
     assert "2 documents, 6 entities, in jsonl" in said
     assert list(read(tmp_path / "out.jsonl")) == list(read(source))
-    back = convert(tmp_path / "out.jsonl", tmp_path / "back.doccano.jsonl")
+    back = convert_corpus(tmp_path / "out.jsonl", tmp_path / "back.doccano.jsonl")
     assert not back.losses
     assert list(read(tmp_path / "back.doccano.jsonl")) == list(read(source))
 
@@ -166,7 +166,7 @@ def test_split_writes_parts_and_folds(tmp_path: Path) -> None:
     figures = json.loads((tmp_path / "f").read_text())["parts"]
     assert [part["documents"] for part in figures] == [28, 4, 8]
     assert [part["labels"] for part in figures] == [{"A": 14, "B": 14}, {"A": 2, "B": 2}, {"A": 4, "B": 4}]
-    division = split(source, tmp_path / "folds", dev=0, folds=4)
+    division = split_corpus(source, tmp_path / "folds", dev=0, folds=4)
     assert [part.path.relative_to(tmp_path).as_posix() for part in division.parts[:2]] == [
         "folds/fold-1/train.jsonl",
         "folds/fold-1/test.jsonl",
@@ -216,23 +216,23 @@ def test_bad_input(tmp_path: Path, name: str, content: bytes, message: str | Non
     source.write_bytes(content)
     target = tmp_path / "out.jsonl"
     if message is None:
-        result = convert(source, target)
+        result = convert_corpus(source, target)
         assert list(read(target)) == list(read(source))
         assert result.documents == len(list(read(source)))
-        assert not validate([source])[0].failed
+        assert not validate_corpora([source])[0].failed
         for document in read(target):
             assert all(document.text_of(entity) == "Ribe" and entity.label == "a b" for entity in document.entities)
         return
     for action in (
-        lambda: convert(source, target),
-        lambda: validate([source], on_error="raise"),
-        lambda: split(source, tmp_path),
+        lambda: convert_corpus(source, target),
+        lambda: validate_corpora([source], on_error="raise"),
+        lambda: split_corpus(source, tmp_path),
     ):
         with pytest.raises(ValueError, match=message) as caught:
             action()
         assert str(source) in describe(caught.value)
         assert "\n" not in describe(caught.value)
-    (report,) = validate([source])
+    (report,) = validate_corpora([source])
     assert report.failed
     assert message in report.problems[0]
     assert not target.exists()
@@ -254,8 +254,8 @@ def test_ten_megabytes_on_one_line(tmp_path: Path) -> None:
     )
     assert source.stat().st_size > 10_000_000
     begin = time.monotonic()
-    convert(source, tmp_path / "out.jsonl")
-    (report,) = validate([tmp_path / "out.jsonl"])
+    convert_corpus(source, tmp_path / "out.jsonl")
+    (report,) = validate_corpora([tmp_path / "out.jsonl"])
     assert (report.statistics.words, report.failed) == (2 + 2 * 102_000, False)
     assert time.monotonic() - begin < 30  # some two seconds on a quiet machine
     tags = "word O\n" * 10

@@ -3,7 +3,7 @@
 import json
 
 from trainings import dev_documents
-from wingspan.corpora import write
+from wingspan.corpora.formats import write
 from wingspan.corpora.label_map import read_label_map
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from copies import edited, invented_text
-from wingspan.corpora import write
+from wingspan.corpora.formats import write
 from wingspan.text import Document, Entity
 
 NONE = {"exact": 0, "normalized": 0, "near": 0}

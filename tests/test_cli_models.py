@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shells import lines
-from wingspan.corpora import read
+from wingspan.corpora.formats import read
 from wingspan.text import Entity, Span
 
 
@@ -179,8 +179,8 @@ def test_recipes(shell):
 
 
 def test_every_shown_setting_can_be_set(shell):
+    from wingspan.recipe_json import override
     from wingspan.recipes import find
-    from wingspan.record import override
 
     out, _ = shell("recipes", "bundling/paper")
     shown = [line.strip().split(" = ") for line in out.splitlines() if " = " in line]

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from shells import Shell, lines
-from wingspan.runs.vectors import with_unknown
-from wingspan.word_vectors import open_vectors
-from wingspan.word_vectors.npz_files import about
-from wingspan.word_vectors.running_words import looks_held_out
+from wingspan.cli.vectors import with_unknown
+from wingspan.encoders.vectors import about, open_vectors
+from wingspan.training.vector_training import looks_held_out
 
 COLORS, ANIMALS = ("red", "blue", "green", "pink"), ("cat", "dog", "cow", "hen")
 
@@ -75,8 +74,8 @@ def test_a_file_says_how_it_was_made_and_the_same_seed_makes_it_again(run, tmp_p
 
 def test_little_memory_gives_the_same_vectors(run, tmp_path, monkeypatch):
     run("vectors", "train.txt", "--output", "one.txt", *QUICK)
-    monkeypatch.setattr("wingspan.runs.vectors.BYTES_PER_PAIR", 16 * 2**20 / 10)
-    monkeypatch.setattr("wingspan.word_vectors.numbered_text.AT_ONCE", 100)
+    monkeypatch.setattr("wingspan.cli.vectors.BYTES_PER_PAIR", 16 * 2**20 / 10)
+    monkeypatch.setattr("wingspan.training.vector_training.AT_ONCE", 100)
     run("vectors", "train.txt", "--output", "two.txt", *QUICK, "--memory", 16)
     assert (tmp_path / "one.txt").read_text() == (tmp_path / "two.txt").read_text()
 

@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.cliques import bits, maximal_cliques
+from wingspan.corpora.fragments import bits, maximal_cliques
 
 
 def graph(nodes: int, links: set[tuple[int, int]]) -> list[int]:

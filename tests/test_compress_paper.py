@@ -13,11 +13,11 @@ from torch import nn
 
 from names import Invented
 from trainings import HASHED, on_cpu, run_of, tiny
+from wingspan.layers.schedules import Moment
 from wingspan.objectives import Objective
 from wingspan.objectives.compression import Compression
 from wingspan.recipe import Phase, Term, TrainSettings
 from wingspan.recipes import find
-from wingspan.schedules import Moment
 from wingspan.training.loop import train
 from wingspan.training.optimizer import build_optimizer, leave_uncorrected, set_rates
 

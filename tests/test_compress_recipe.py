@@ -11,17 +11,16 @@ from safetensors import safe_open
 import wingspan
 from names import Invented, Listed
 from trainings import alike, dev_documents, first_losses, run_of, tiny, train_documents
-from wingspan.analysis.generated import bleu2, examples, regenerate, synonym_recall, token_accuracy
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.evaluation.scores import recognition
 from wingspan.heads.bottleneck import BottleneckHead
 from wingspan.objectives.generation import Generation
-from wingspan.ranges import OneOf
-from wingspan.recipe import Phase, Recipe, Term, bundle, with_proposals
+from wingspan.recipe import OneOf, Phase, Recipe, Term, bundle, with_proposals
+from wingspan.recipe_json import from_record, override, to_record
 from wingspan.recipes import compress_generate, find, variants
-from wingspan.record import from_record, override, to_record
+from wingspan.report.writing import bleu2, examples, regenerate, synonym_recall, token_accuracy
 from wingspan.text import Document, Entity, Span
-from wingspan.training.phases import load_phase
+from wingspan.training.state import load_phase
 
 EVERY = [
     f"compress_generate/{variant}" if variant else "compress_generate" for variant in variants("compress_generate")

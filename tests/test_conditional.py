@@ -8,10 +8,10 @@ from torch.distributions import Normal, kl_divergence
 
 from tiny import gold_of, grid_of, of_length, vectors, word_inputs
 from wingspan.labels import LabelSet
+from wingspan.layers.schedules import Moment
 from wingspan.model import States
 from wingspan.objectives import Sizes
 from wingspan.objectives.conditional import ConditionalReconstruction, condition_rows
-from wingspan.schedules import Moment
 
 # paper 004, section 3: a target that tags chemicals and proteins, a source that tags diseases and proteins
 TOY = LabelSet({"T": ("Chemical", "Protein"), "S": ("Disease", "Protein")}, counterparts={"S": {"Protein": "Protein"}})

@@ -20,11 +20,11 @@ from several import two_corpora
 from tiny import sentence
 from tiny_models import tiny_t5
 from trainings import HASHED, on_cpu
-from wingspan.adapters import adapted_layers
 from wingspan.corpora.label_map import read_label_map
-from wingspan.mixing import epoch_batches, kept
+from wingspan.encoders.lora import adapted_layers
 from wingspan.model import tensors
 from wingspan.recipes import find
+from wingspan.training.batches import epoch_batches, kept
 from wingspan.training.loop import collator, plan, train
 from wingspan.training.optimizer import build_optimizer, rate_factor
 

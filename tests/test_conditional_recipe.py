@@ -13,12 +13,12 @@ import wingspan
 from conditionals import MAP, run_of, small
 from several import TYPES, two_corpora
 from trainings import alike, dev_documents, first_losses, train_documents
-from wingspan.analysis.label_rows import read_label_rows
-from wingspan.corpora.corpora_file import read_corpora
 from wingspan.objectives.conditional import ConditionalReconstruction, condition_rows
+from wingspan.recipe_json import from_record, to_record
 from wingspan.recipes import conditional, find
-from wingspan.record import from_record, to_record
-from wingspan.training.fitting import fit
+from wingspan.report.collect import read_label_rows
+from wingspan.training.fit import fit
+from wingspan.training.multi_corpus import read_corpora
 
 
 @pytest.mark.parametrize("name", [f"conditional/{name}" if name else "conditional" for name in conditional.variants])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tiny import arrays_of, gold_of, grid_of, sentence, sizes, vectors, word_inputs
 from wingspan.batch import entities_found
-from wingspan.corpus_classes import CorpusClasses
 from wingspan.labels import LabelSet
+from wingspan.layers.corpus import CorpusClasses
 from wingspan.model import States
 from wingspan.objectives.classification import Classification
 

@@ -14,7 +14,7 @@ from tiny import sentence
 from trainings import dev_documents, tiny
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
-from wingspan.training.fitting import fit
+from wingspan.training.fit import fit
 
 NAMES = ("drugs", "genes")
 
@@ -65,7 +65,7 @@ def test_rows_start_as_their_names_and_learn(folder):
 
 def test_rows_learn_beside_frozen_weights(folders):
     pytest.importorskip("peft")
-    from wingspan.adapters import Lora
+    from wingspan.encoders.lora import Lora
 
     encoder = encoder_of(folders["t5"], adapters=Lora())
     encoder.adapt(merged=False)

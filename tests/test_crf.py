@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import torch
 
-from wingspan.crf import LinearChain
+from wingspan.layers.crf import LinearChain
 
 LAYERS, TAGS = 2, 3
 

@@ -17,9 +17,9 @@ from wingspan.candidates import Grid
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.labels import LabelSet
 from wingspan.recipe import assemble, bundle, with_proposals
+from wingspan.recipe_json import from_record, override, to_record
 from wingspan.recipes import find, variants
 from wingspan.recipes.deep_span import PAPER
-from wingspan.record import from_record, override, to_record
 from wingspan.text import Document, Entity, Span
 from wingspan.training.optimizer import build_optimizer
 

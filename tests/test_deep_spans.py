@@ -10,12 +10,12 @@ from transformers import DistilBertConfig, DistilBertModel, RobertaConfig, Rober
 
 from tiny import ENCODER, of_length, word_inputs
 from towers import SMALL, Configured, configured, looped
-from wingspan import grid
-from wingspan.blocks import attention_bias, compiled_layer
 from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
-from wingspan.grid import inside
 from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.layers import grid
+from wingspan.layers.bert_blocks import attention_bias, compiled_layer
+from wingspan.layers.grid import inside
 from wingspan.spans import deep
 from wingspan.spans.contextual import ContextualSpans, initialize
 from wingspan.spans.deep import DeepSpans, cells

@@ -12,19 +12,18 @@ from rich.console import Console
 import wingspan
 from tiny_models import tiny_bert
 from trainings import FAST, HASHED, alike, dev_documents, first_losses, run_of, tiny, train_documents
-from wingspan.analysis.collect import collect
-from wingspan.decoding import resolve
+from wingspan.decoding import Joining, resolve
 from wingspan.encoders.hashed import HashedEncoder
-from wingspan.evaluation import by_continuity, recognition
-from wingspan.joining import Joining
+from wingspan.evaluation.scores import by_continuity, recognition
 from wingspan.recipe import bundle, with_proposals
+from wingspan.recipe_json import from_record, override, to_record
 from wingspan.recipes import baseline, bundling, compress_generate, discontinuous, find, variants
 from wingspan.recipes.discontinuous import with_links
-from wingspan.record import from_record, override, to_record
-from wingspan.runs.calibrate import fit as fit_temperature
-from wingspan.runs.joining import attempts
+from wingspan.report.collect import collect
 from wingspan.text import Document, Entity, Span
-from wingspan.training.fitting import fit
+from wingspan.training.finish import attempts
+from wingspan.training.finish import fit as fit_temperature
+from wingspan.training.fit import fit
 
 VARIANTS = [f"discontinuous/{name}" if name else "discontinuous" for name in variants("discontinuous")]
 SURE = replace(FAST, epochs=40, batch_size=8, learning_rate=1e-2)

@@ -18,29 +18,18 @@ import typer
 
 from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
 from wingspan import cli
-from wingspan.cli import (  # noqa: F401  each adds its commands to the app
-    analysis,
-    calibrating,
-    data,
-    experiments,
-    label_maps,
-    lexicon,
-    models,
-    scoring,
-    training,
-    vectors,
-)
-from wingspan.corpora import FORMATS, format_named, read, write
-from wingspan.corpora.builtin import corpus
+from wingspan.cli import demo
+from wingspan.cli.convert import convert_corpus
+from wingspan.corpora.demo import corpus
+from wingspan.corpora.formats import FORMATS, format_named, read, write
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.recipe import TrainSettings
 from wingspan.recipes import NAMES, variants
-from wingspan.runs import demo, reading
-from wingspan.runs import train as train_run
-from wingspan.runs.convert import convert
-from wingspan.runs.reading import Corpora
 from wingspan.text import Document, Entity
+from wingspan.training import corpora
+from wingspan.training import run as train_run
+from wingspan.training.corpora import Corpora
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXITS = re.compile(r"# exits with (\d)")
@@ -57,7 +46,7 @@ def workspace(tmp_path, monkeypatch, folders):
     monkeypatch.syspath_prepend(str(tmp_path))
     for name, value in (("buckets", 300), ("embedding", 4), ("hidden", 8)):
         monkeypatch.setitem(HashedEncoder.__init__.__kwdefaults__, name, value)
-    gather, prepare = reading.gather, train_run.prepare
+    gather, prepare = corpora.gather, train_run.prepare
 
     def few_documents(*given) -> Corpora:
         corpora = gather(*given)
@@ -67,7 +56,7 @@ def workspace(tmp_path, monkeypatch, folders):
         recipe = prepare(*given)
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
-    monkeypatch.setattr(reading, "gather", few_documents)
+    monkeypatch.setattr(corpora, "gather", few_documents)
     for module in (demo, train_run):
         monkeypatch.setattr(module, "prepare", few_epochs)
     monkeypatch.setattr(demo, "corpus", lambda: tuple(part[:6] for part in corpus()))
@@ -84,7 +73,7 @@ def for_scoring(folder: Path) -> None:
     write(gold, folder / "gold.jsonl")
     write([replace(document, entities=document.entities[::2]) for document in gold], folder / "predicted.jsonl")
     write([guessed(document) for document in gold], folder / "guessed.jsonl")
-    convert(folder / "gold.jsonl", folder / "predicted.conll", lossy=True)
+    convert_corpus(folder / "gold.jsonl", folder / "predicted.conll", lossy=True)
     write([replace(document, meta={}) for document in gold], folder / "gold", "brat")
 
 

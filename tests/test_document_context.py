@@ -10,15 +10,16 @@ import wingspan
 from tiny import ENCODER, LABELS, gold_of, grid_of, of_length, vectors, word_inputs
 from trainings import alike, dev_documents, entities, run_of, tiny, train_documents, untrained
 from wingspan.batch import narrowed
-from wingspan.candidates import Grid, Proposed
-from wingspan.corpora import write
+from wingspan.candidates import Grid
+from wingspan.candidates.proposed import Proposed
+from wingspan.corpora.formats import write
 from wingspan.corpora.segment import Segmenting, place
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
 from wingspan.objectives.classification import neighbors, smoothed
 from wingspan.recipe import assemble, with_proposals
+from wingspan.recipe_json import override
 from wingspan.recipes import find
-from wingspan.record import override
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity

@@ -9,9 +9,8 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from tiny import sentence
 from towers import SMALL
-from wingspan.blocks import attention_bias
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.fused import FAMILIES, GROUP, call_fused
+from wingspan.layers.bert_blocks import FAMILIES, GROUP, attention_bias, call_fused
 from wingspan.model import tensors
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))

@@ -7,11 +7,10 @@ from torch.distributions import Normal, kl_divergence
 
 from names import Invented, Listed, batch_of, generation
 from tiny import sentence, sizes
-from wingspan.naming import surface_of
+from wingspan.layers.schedules import Moment
+from wingspan.layers.word_decoder import END, PAD, START, UNKNOWN, surface_of
 from wingspan.objectives.generation import Generation
-from wingspan.schedules import Moment
 from wingspan.text import Entity, Sentence, Span
-from wingspan.vocabulary import END, PAD, START, UNKNOWN
 
 ONE = sentence("the Red cell died", ("Drug", 1, 3))
 TWO = sentence("a gene and the old red cell", ("Gene", 1, 2), ("Drug", 4, 7))

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan import grid
+from wingspan.layers import grid
 
 DENSE = {
     "first": (grid.first_words, lambda inside: inside[0]),

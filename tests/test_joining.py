@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiny import LABELS, arrays_of, of_length, word_inputs
 from wingspan.batch import CALIBRATED, Found
 from wingspan.corpora.fragments import mistaken
-from wingspan.joining import (
+from wingspan.decoding import (
     BUCKETS,
     MOST_FRAGMENTS,
     Linkable,

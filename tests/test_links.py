@@ -6,15 +6,14 @@ import torch
 
 from tiny import DRUG, ENCODER, GENE, LABELS, arrays_of, gold_of, grid_of, of_length, vectors, word_inputs
 from wingspan.batch import Found
-from wingspan.candidates import Proposed
-from wingspan.joining import BUCKETS, Linkable, buckets, link_chances
+from wingspan.candidates.proposed import BUCKETS as PAIR_BUCKETS
+from wingspan.candidates.proposed import Proposed, bucket
+from wingspan.decoding import BUCKETS, Linkable, buckets, link_chances
 from wingspan.labels import LabelSet
 from wingspan.model import States, tensors
 from wingspan.objectives import Sizes
 from wingspan.objectives.links import Links, possible
 from wingspan.objectives.proposing import Proposing
-from wingspan.pairs import BUCKETS as PAIR_BUCKETS
-from wingspan.pairs import bucket
 from wingspan.text import Entity, Sentence, Span
 
 FEATURES = 6

@@ -8,9 +8,9 @@ from itertools import chain
 
 import pytest
 
-from wingspan.mixing import apportion, draw, epoch_batches, kept
-from wingspan.sampling import batches
-from wingspan.train_settings import TrainSettings
+from wingspan.batch import batches
+from wingspan.recipe import TrainSettings
+from wingspan.training.batches import apportion, draw, epoch_batches, kept
 
 CORPORA = ["big"] * 80 + ["small"] * 15 + ["tiny"] * 5
 LENGTHS = [3 + (7 * n) % 11 for n in range(100)]

@@ -9,10 +9,10 @@ from wingspan.batch import Collate, Found
 from wingspan.candidates import Sampled
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
+from wingspan.layers.lstm import BiLSTM
 from wingspan.model import tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Recipe, Term, assemble
-from wingspan.recurrent import BiLSTM
 from wingspan.spans.pooled import PooledSpans
 
 SENTENCES = [of_length(5, ("Gene", 0, 2)), sentence("one"), sentence("Some other words"), of_length(9)]

@@ -8,8 +8,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from tiny import sentence
 from tiny_models import WORD_PIECES
-from wingspan.blocks import attention_bias, bert_shaped
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.layers.bert_blocks import attention_bias, bert_shaped
 from wingspan.model import tensors
 from wingspan.text import Sentence, Span
 

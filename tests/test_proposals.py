@@ -11,19 +11,20 @@ import wingspan
 from tiny import LABELS, of_length, sentence
 from trainings import HASHED, alike, dev_documents, tiny, train_documents
 from wingspan.batch import Collate
-from wingspan.candidates import Grid, Proposed
+from wingspan.candidates import Grid
+from wingspan.candidates.proposed import Proposed
+from wingspan.cli.evaluate import evaluate_model
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.model import tensors
 from wingspan.objectives.proposing import Proposing
 from wingspan.recipe import Recipe, Term, TrainSettings, assemble, bundle, with_proposals
+from wingspan.recipe_json import override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
-from wingspan.record import override
-from wingspan.runs.evaluate import evaluate
-from wingspan.runs.proposals import proposal_recall
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity
-from wingspan.training.fitting import coverage_of
+from wingspan.training.finish import proposal_recall
+from wingspan.training.fit import coverage_of
 
 SENTENCES = [sentence("aspirin lowers BRCA1 levels", ("Drug", 0, 1), ("Gene", 2, 3)), of_length(7, ("Gene", 1, 6))]
 
@@ -120,7 +121,7 @@ def test_entities_that_no_window_holds_are_missed(trained):
 def test_saved_and_loaded_it_proposes_the_same(trained, tmp_path, capsys):
     from rich.console import Console
 
-    from wingspan.corpora import write
+    from wingspan.corpora.formats import write
 
     model, gold = trained["proposals"], with_wide_entities(6, seed=6)
     model.save_pretrained(tmp_path / "model")
@@ -129,7 +130,7 @@ def test_saved_and_loaded_it_proposes_the_same(trained, tmp_path, capsys):
     assert proposal_recall(model, gold) == proposal_recall(again, gold)
     assert "any width, the best 1 per word" in (tmp_path / "model" / "README.md").read_text()
     write(gold, tmp_path / "gold.jsonl")
-    scores = evaluate(tmp_path / "model", tmp_path / "gold.jsonl", device="cpu", console=Console(width=200))
+    scores = evaluate_model(tmp_path / "model", tmp_path / "gold.jsonl", device="cpu", console=Console(width=200))
     assert scores.coverage["proposals"] == proposal_recall(model, gold)
     said = capsys.readouterr().out
     assert "Coverage: 100.0%" in said

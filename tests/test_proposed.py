@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tiny import ENCODER, gold_of, grid_of, of_length, piece_inputs, sentence, vectors, word_inputs
-from wingspan.candidates import Candidates, Proposed, choose, possible
-from wingspan.pairs import BUCKETS, bucket
+from wingspan.candidates import Candidates
+from wingspan.candidates.proposed import BUCKETS, Proposed, bucket, choose, possible
 
 MINUS = -math.inf
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tiny import ENCODER, gold_of, of_length, sizes, vectors, word_inputs
-from wingspan.candidates import Proposed
+from wingspan.candidates.proposed import Proposed
 from wingspan.model import States
 from wingspan.objectives.proposing import Proposing, gold_pairs
 

@@ -15,7 +15,7 @@ import wingspan
 from tiny import sentence
 from tiny_models import tiny_t5
 from trainings import alike, dev_documents, tiny, train_documents
-from wingspan.adapters import Lora, adapted_layers, counted
+from wingspan.encoders.lora import Lora, adapted_layers, counted
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
 

@@ -12,8 +12,8 @@ from trainings import HASHED, alike, dev_documents, first_losses, run_of, tiny, 
 from wingspan.checkpoint import predictor
 from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Term, bundle
+from wingspan.recipe_json import from_record, to_record
 from wingspan.recipes import NAMES, find, variants
-from wingspan.record import from_record, to_record
 
 # these have files of their own: test_deep_recipe.py, test_typed_spans.py and so on
 OWN_TESTS = ("deep_span", "compress_generate", "conditional", "discontinuous", "typed_spans")

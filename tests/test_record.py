@@ -9,8 +9,8 @@ import pytest
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.recipe import Recipe, assemble
+from wingspan.recipe_json import from_record, override, to_record
 from wingspan.recipes import NAMES, find, variants
-from wingspan.record import from_record, override, to_record
 
 EVERY = [f"{system}/{variant}".rstrip("/") for system in NAMES for variant in variants(system)]
 
@@ -96,8 +96,8 @@ def test_no_other_prefix_passes(path):
     [
         ("wingspan.nowhere:X", "cannot be imported"),
         ("wingspan.:X", "cannot be imported"),
-        ("wingspan.record:import_module", "no encoder"),
-        ("wingspan.record:nothing", "no encoder"),
+        ("wingspan.recipe_json:import_module", "no encoder"),
+        ("wingspan.recipe_json:nothing", "no encoder"),
         ("wingspan.recipe:Recipe", "no encoder"),
         ("wingspan.encoders.pretrained:AutoModel", "no encoder"),
     ],

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from trainings import dev_documents, run_of, tiny, train_documents, untrained
-from wingspan.corpora import read, write
+from wingspan.corpora.formats import read, write
 from wingspan.recipe import Phase
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document
-from wingspan.training.adopting import renamed
-from wingspan.training.fitting import fit
-from wingspan.training.hardware import accelerator_for
+from wingspan.training.fit import fit
 from wingspan.training.loop import train
+from wingspan.training.processes import accelerator_for
 from wingspan.training.state import latest_state, load_place
+from wingspan.training.warm_start import renamed
 
 BRAT = "T1\tDrug 0 7\tAspirin\nT2\tSym 15 23\theadache\nR1\tTreats Arg1:T1 Arg2:T2\nN1\tReference T1 MESH:D1\tAspirin\n"
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from wingspan.schedules import SCHEDULES, Moment, cyclic, linear, logistic, logistic_each_epoch, warmup
+from wingspan.layers.schedules import SCHEDULES, Moment, cyclic, linear, logistic, logistic_each_epoch, warmup
 
 
 def test_the_logistic_weight_is_one_half_in_the_middle():

@@ -10,16 +10,15 @@ import pytest
 import wingspan
 from several import TYPES, kept, save_two, two_corpora
 from trainings import TINY, dev_documents, tiny, train_documents
-from wingspan.corpora import write
-from wingspan.corpora.corpora_file import read_corpora
+from wingspan.cli.calibrate import calibrate_model
+from wingspan.corpora.formats import write
 from wingspan.corpora.label_map import LabelMap
-from wingspan.corpora.several import CorporaPlan
 from wingspan.evaluation.transfer import only
-from wingspan.runs.by_corpus import mapped_gold
-from wingspan.runs.calibrate import calibrate
-from wingspan.runs.facts import corpora_lines
 from wingspan.text import Document, Entity
-from wingspan.training.fitting import fit
+from wingspan.training.finish import mapped_gold
+from wingspan.training.fit import fit
+from wingspan.training.multi_corpus import CorporaPlan, read_corpora
+from wingspan.training.run import corpora_lines
 
 SETS = [part for key, value in {**TINY, "train.learning_rate": 0.02}.items() for part in ("--set", f"{key}={value}")]
 MAP = "corpus\tlabel\ttarget\ngenes\tDisease\tDisease\ngenes\tGene\t-\n"
@@ -95,7 +94,7 @@ def test_calibration_is_about_the_targets_answers(trained, tmp_path):
         documents = [replace(document, dataset=name) for document in kept(dev_documents(40), "drugs")]
         write(documents, tmp_path / f"{name}.jsonl")
         gold = tmp_path / f"{name}.jsonl"
-        found.append(calibrate(trained / "model", gold, output=tmp_path / name, device="cpu").calibration)
+        found.append(calibrate_model(trained / "model", gold, output=tmp_path / name, device="cpu").calibration)
     assert found[0].temperature == found[1].temperature
 
 

@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModel
 
 from tiny_models import tiny_bert
+from wingspan.encoders.loading import SHORT_NAMES, locate
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.short_names import SHORT_NAMES, locate
 
 
 def test_a_short_name_is_a_folder_under_the_variable(monkeypatch, tmp_path):

@@ -12,10 +12,9 @@ from wingspan.candidates import Candidates
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.attentive import AttentiveSpans
 from wingspan.spans.biaffine import BiaffineSpans
-from wingspan.spans.contextual import ContextualSpans
+from wingspan.spans.contextual import ContextualSpans, ProjectedSpans
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import VIEWS, PooledSpans
-from wingspan.spans.projected import ProjectedSpans
 from wingspan.spans.recurrent import RecurrentSpans
 
 SELECTIONS = [views for count in range(1, 5) for views in combinations(VIEWS, count)]

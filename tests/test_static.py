@@ -10,12 +10,11 @@ import torch
 import wingspan
 from tiny import sentence
 from trainings import FAST, dev_documents, entities, train_documents
-from wingspan.encoders.static import StaticEncoder
+from wingspan.encoders.static import StaticEncoder, bucket_of, buckets_of
 from wingspan.model import tensors
 from wingspan.recipes import find
-from wingspan.runs.encoders import with_encoder
-from wingspan.training.fitting import fit
-from wingspan.word_vectors.sub_words import bucket_of, buckets_of
+from wingspan.training.fit import fit
+from wingspan.training.run import with_encoder
 
 TRAIN = [sentence("the Red cell lacks ABC1 the")]
 DEV = [sentence("blue Cells")]

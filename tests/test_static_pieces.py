@@ -10,11 +10,10 @@ from transformers import AutoModel, AutoTokenizer
 import wingspan
 from tiny import sentence
 from trainings import FAST, entities, train_documents
-from wingspan.encoders.static import StaticEncoder
-from wingspan.encoders.static_pieces import StaticPieces
+from wingspan.encoders.static import StaticEncoder, StaticPieces
 from wingspan.model import tensors
 from wingspan.recipes import find
-from wingspan.runs.encoders import with_encoder
+from wingspan.training.run import with_encoder
 
 
 def encode(encoder, *texts):

@@ -17,12 +17,12 @@ from wingspan.model import tensors
 from wingspan.recipe import Recipe, bundle, made_by
 from wingspan.recipes import find, variants
 from wingspan.recipes.typed_spans import paper
-from wingspan.runs.train import prepare
 from wingspan.text import Document, Entity, Span
-from wingspan.training.fitting import fit
-from wingspan.training.hardware import accelerator_for
+from wingspan.training.fit import fit
 from wingspan.training.loop import Data, Run, collator
 from wingspan.training.loop import train as train_loop
+from wingspan.training.processes import accelerator_for
+from wingspan.training.run import prepare
 
 PAPER = find("typed_spans/paper")
 SIZE = {"encoder.size": 8, "spans.hidden_size": 12}

@@ -10,33 +10,28 @@ from rich.console import Console
 
 from tiny import DRUG, GENE, gold_of, of_length, sizes, vectors, word_inputs
 from trainings import FAST, HASHED, dev_documents, train_documents
-from wingspan.analysis.collect import collect
-from wingspan.analysis.outcomes import discrepancies, true_chances
 from wingspan.candidates import Given, Grid
-from wingspan.corpora import read, write
-from wingspan.evaluation import typing
-from wingspan.experiments.plan_file import read_plan
+from wingspan.cli.analyze import Settings, analyze_model, figures_of
+from wingspan.cli.evaluate import evaluate_model
+from wingspan.cli.predict import predict_inputs
+from wingspan.cli.recipes import describe_model
+from wingspan.corpora.formats import read, write
+from wingspan.evaluation.scores import typing
+from wingspan.experiments.plan import read_plan
+from wingspan.experiments.run import check_recipes
 from wingspan.labels import LabelSet
 from wingspan.model import States
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
-from wingspan.pending import Untyped, likeliest
 from wingspan.recipe import Term, assemble
 from wingspan.recipes import find
-from wingspan.recognizer import Recognizer
-from wingspan.runs.analyze import Settings, figures_of
-from wingspan.runs.analyze_model import analyze_model
-from wingspan.runs.evaluate import evaluate
-from wingspan.runs.experiment_checks import check_recipes
-from wingspan.runs.info import info
-from wingspan.runs.predict import predict
-from wingspan.runs.reading import Corpora
-from wingspan.runs.recognizers_only import must_recognize
-from wingspan.runs.train import Job, run
-from wingspan.runs.train_seeds import train_seeds
-from wingspan.runs.tune import prepared
-from wingspan.runs.tune_trials import Order
+from wingspan.recognizer import Recognizer, Untyped, likeliest
+from wingspan.report.collect import collect
+from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
+from wingspan.training.corpora import Corpora
+from wingspan.training.run import Job, must_recognize, run, train_seeds
+from wingspan.tuning.search import Order, prepared
 
 QUIET = Console(quiet=True)
 F1 = re.compile(r"(?i)(?<![0-9a-f])f1(?![0-9a-f])|precision|recall")  # not the digits of a fingerprint
@@ -201,20 +196,23 @@ def test_the_life_of_a_model_has_no_f1(model, tmp_path, capsys):
     recognizer, folder = model
     write(dev_documents(3), tmp_path / "test.jsonl")
     console = Console(record=True, width=200)
-    scores = evaluate(folder, tmp_path / "test.jsonl", console=console)
+    scores = evaluate_model(folder, tmp_path / "test.jsonl", console=console)
     figures = scores.to_dict()
     assert figures["protocol"] == "typing"
     assert figures["total"] == sum(len(d.entities) for d in dev_documents(3))
     assert figures["correct"] == round(figures["accuracy"] * figures["total"] / 100)
     assert recognizer.facts["test"]["accuracy"] == figures["accuracy"]
-    assert predict([str(tmp_path / "test.jsonl")], model=folder, console=Console(quiet=True, force_terminal=False)) == 3
+    assert (
+        predict_inputs([str(tmp_path / "test.jsonl")], model=folder, console=Console(quiet=True, force_terminal=False))
+        == 3
+    )
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert [len(d["entities"]) for d in printed] == [len(d.entities) for d in dev_documents(3)]
     for said in (
         (folder / "README.md").read_text(),
         (folder / "journal.jsonl").read_text(),
         (folder / "facts.json").read_text(),
-        json.dumps(info(folder)),
+        json.dumps(describe_model(folder)),
         json.dumps(figures),
         console.export_text(),
     ):
@@ -236,7 +234,7 @@ def test_texts_without_spans_are_refused_in_one_sentence(model, tmp_path):
     (tmp_path / "text.txt").write_text("Nothing is marked here.")
     for given in ("Nothing is marked here.", str(tmp_path / "text.txt")):
         with pytest.raises(ValueError, match="types given spans and finds none itself"):
-            predict([given], model=folder, console=QUIET)
+            predict_inputs([given], model=folder, console=QUIET)
 
 
 def test_entities_without_a_type_are_counted(model, tmp_path, capsys):
@@ -245,7 +243,7 @@ def test_entities_without_a_type_are_counted(model, tmp_path, capsys):
     write([wordless], tmp_path / "asked.jsonl")
     for threshold, left, why in ((None, 1, "they hold no word"), (1.0, 2, "below the threshold")):
         asked = str(tmp_path / "asked.jsonl")
-        predict([asked], model=folder, output=tmp_path / "typed.jsonl", threshold=threshold, console=QUIET)
+        predict_inputs([asked], model=folder, output=tmp_path / "typed.jsonl", threshold=threshold, console=QUIET)
         said = capsys.readouterr().err
         assert f"{left} of 2 given entities got no type and are left out" in said
         assert why in said

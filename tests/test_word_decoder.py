@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from wingspan.vocabulary import END, PAD, START, Vocabulary, by_frequency
-from wingspan.word_decoder import WordDecoder, WordTable, write
+from wingspan.layers.word_decoder import END, PAD, START, Vocabulary, WordDecoder, WordTable, by_frequency, write
 
 WORDS = 4  # besides the specials
 

@@ -44,7 +44,7 @@ def word_inputs(sentences: Sequence[Sentence]) -> Inputs:
 
 def piece_inputs(sentences: Sequence[Sentence], counts: Sequence[Sequence[int]]) -> Inputs:
     """Inputs with pieces as units: so many for each word."""
-    from wingspan.pieces import piece_units
+    from wingspan.encoders.tokenize import piece_units
 
     units = piece_units(sentences, [[(7,) * count for count in row] for row in counts])
     none = np.zeros((len(sentences), 1), dtype=np.int64)

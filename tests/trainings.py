@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 
-from wingspan.corpora import write
-from wingspan.corpora.builtin import corpus
+from wingspan.corpora.demo import corpus
+from wingspan.corpora.formats import write
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.labels import LabelSet
@@ -20,7 +20,7 @@ from wingspan.recipe import Recipe, TrainSettings, assemble
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document
-from wingspan.training.fitting import fit
+from wingspan.training.fit import fit
 from wingspan.training.loop import Data, Run, collator, plan
 from wingspan.training.optimizer import build_optimizer
 

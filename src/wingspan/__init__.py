@@ -10,12 +10,13 @@ from wingspan.text import Document, Entity, Sentence, Span
 
 if TYPE_CHECKING:
     from wingspan.recognizer import Recognizer, load
-    from wingspan.runs.train import train
+    from wingspan.training.run import train
+
 
 __version__ = "0.1.0"
 __all__ = ["Document", "Entity", "Recognizer", "Sentence", "Span", "load", "train"]
 
-_LAZY = {"Recognizer": "wingspan.recognizer", "load": "wingspan.recognizer", "train": "wingspan.runs.train"}
+_LAZY = {"Recognizer": "wingspan.recognizer", "load": "wingspan.recognizer", "train": "wingspan.training.run"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, get_args
 
-from wingspan.text import Entity, reading_order
+import numpy as np
+
+from wingspan.batch import CALIBRATED, Array, Found, Inputs
+from wingspan.corpora.fragments import Fragments, maximal_cliques
+from wingspan.labels import LabelSet
+from wingspan.text import Entity, Span, reading_order
 
 Overlap = Literal["flat", "nested", "any"]
 
@@ -61,3 +68,189 @@ def clash(one: Entity, other: Entity, overlap: Overlap) -> bool:
     if overlap == "flat":
         return any(a.overlaps(b) for a in one.spans for b in other.spans)
     return any(a.crosses(b) for a in one.spans for b in other.spans)
+
+
+# --- Fragments into discontinuous entities: by scored links, or by a rule. Numpy only.
+#
+# Links join two fragments; an entity is a largest set of fragments that are all linked with each other, so that two
+# entities may share a fragment ("muscle pain and fatigue") and one may have three or more.
+
+
+MOST_FRAGMENTS = 200
+"""Fragments of one label in one sentence that are joined, the likeliest ones."""
+BUCKETS = 24
+"""How finely distances are told apart: half octaves, up to 4,096 units."""
+
+
+@dataclass(frozen=True)
+class Joining:
+    """What becomes of discontinuous entities.
+
+    `fragments` is what training makes of them: `join` needs the term `links`. `bar` is the least chance of a fragment
+    or link that is believed. A `gap` of 1 or more joins entities by rule, see `join_nearest`. What is `auto` is chosen
+    on the dev documents after training, and stored.
+    """
+
+    fragments: Fragments = "drop"
+    bar: float | Literal["auto"] = "auto"
+    gap: int | Literal["auto"] = 0
+
+    def __post_init__(self) -> None:
+        """Says at once what cannot work."""
+        if self.fragments not in get_args(Fragments):
+            raise ValueError(f"joining.fragments is {self.fragments!r}; use {', '.join(get_args(Fragments))}")
+        if self.bar != "auto" and not 0 < self.bar < 1:
+            raise ValueError(f"joining.bar is {self.bar}; it is a chance between 0 and 1, or auto")
+        if self.gap != "auto" and self.gap < 0:
+            raise ValueError(f"joining.gap is {self.gap}; give 0 words (no joining by rule) or more, or auto")
+
+    @property
+    def joins(self) -> bool:
+        """Whether entities of several fragments can be found."""
+        return self.fragments == "join" or self.most_between > 0
+
+    @property
+    def least_chance(self) -> float:
+        """The bar; one half while it is not chosen."""
+        return 0.5 if self.bar == "auto" else self.bar
+
+    @property
+    def most_between(self) -> int:
+        """The gap; none while it is not chosen."""
+        return 0 if self.gap == "auto" else self.gap
+
+
+class Linkable(NamedTuple):
+    """Found fragments, and what their links are scored with."""
+
+    found: Found
+    left: Array  # (N, K) what a fragment is to those behind it
+    right: Array  # (N, K) what it is to those before it
+    distance: Array  # (BUCKETS,) what the distance between two fragments adds
+    core: Array  # (B, 2) units of each sentence in which an entity must begin
+    temperature: float = 1.0  # of the scores that users see
+
+
+class Joined(NamedTuple):
+    """Sets of fragments with their scores, and whether the limits on the work cut some off."""
+
+    groups: list[tuple[tuple[int, ...], float]]
+    capped: bool
+
+
+def buckets(gap: Array) -> Array:
+    """Distances of 0, 1, 2 and more units on a logarithmic scale, two steps for each doubling."""
+    return np.minimum((2 * np.log2(np.maximum(gap, 0) + 1) + 1e-4).astype(np.int64), BUCKETS - 1)
+
+
+def link_chances(linkable: Linkable, rows: Array) -> Array:
+    """The chance that each pair of these fragments belongs to one entity; 0 unless the second comes behind the first.
+
+    score(i, j) = left(i) · right(j) + bias of the distance  -> (n, n)
+    """
+    start, end = linkable.found.start[rows], linkable.found.end[rows]
+    gap = start[None, :] - end[:, None]
+    scores = linkable.left[rows] @ linkable.right[rows].T + linkable.distance[buckets(gap)]
+    return np.where(gap >= 0, 1 / (1 + np.exp(-np.clip(scores, -60, 60))), 0.0)
+
+
+def join(scores: Sequence[float], chances: Array, bar: float = 0.5) -> Joined:
+    """Sets of two or more fragments of one label and sentence that all have links with a chance of at least `bar`.
+
+    `chances[i, j]` is that of a link from i to j behind it. A set's score is the least of its fragments and links. At
+    most `MOST_FRAGMENTS` fragments are looked at, with the effort of `maximal_cliques` for each.
+    """
+    order = sorted(range(len(scores)), key=lambda at: -scores[at])[:MOST_FRAGMENTS]
+    table = np.asarray(chances)[np.ix_(order, order)]
+    table = np.maximum(table, table.T)
+    linked = table >= bar
+    np.fill_diagonal(linked, False)
+    connected = np.flatnonzero(linked.any(0))  # a fragment without any link is no entity
+    rows = linked[np.ix_(connected, connected)]
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    found, complete = maximal_cliques([int.from_bytes(row.tobytes(), "little") for row in packed])
+    links, names = table[np.ix_(connected, connected)].tolist(), [order[node] for node in connected]
+    groups = []
+    for clique in found:
+        weakest = min(links[one][other] for one, other in combinations(clique, 2))
+        members = tuple(sorted(names[node] for node in clique))
+        groups.append((members, min(weakest, *(scores[at] for at in members))))
+    return Joined(groups, not complete or len(scores) > MOST_FRAGMENTS)
+
+
+def entities_joined(
+    linkable: Linkable, inputs: Inputs, labels: LabelSet, bars: Sequence[float]
+) -> tuple[list[list[Entity]], int]:
+    """Discontinuous entities in words, sentence by sentence, and how many times a limit cut some off.
+
+    `bars` is the least chance of a fragment or link, by class. An entity belongs to the window whose core has its first
+    word.
+    """
+    names = labels.answers
+    sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
+    capped = 0
+    found = linkable.found
+    likely = np.flatnonzero(found.score >= np.asarray(bars)[found.label])
+    for row, label, members in by_label(found, likely):
+        joined = join(found.score[members].tolist(), link_chances(linkable, members), bars[label])
+        capped += joined.capped
+        name = names[inputs.dataset[row]][label]
+        assert name is not None, "no fragment is read as the class of no entity"
+        words, (first, past) = inputs.words[row], linkable.core[row].tolist()
+        spans = [
+            Span(int(start), int(last) + 1)
+            for start, last in zip(words[found.start[members]], words[found.end[members] - 1], strict=True)
+        ]
+        owned = [first <= start < past for start in found.start[members].tolist()]
+        for group, score in joined.groups:
+            if owned[group[0]]:  # members are in the order of the text
+                meta = {CALIBRATED: tempered(score, linkable.temperature)} if linkable.temperature != 1.0 else {}
+                sentences[row].append(Entity(name, tuple(spans[at] for at in group), score, meta))
+    return sentences, capped
+
+
+def by_label(found: Found, likely: Array) -> Iterator[tuple[int, int, Any]]:
+    """Sentence, class and the places of the likely fragments of each that has two or more."""
+    order = likely[np.lexsort([part[likely] for part in (found.end, found.start, found.label, found.sentence)])]
+    keys = np.stack([found.sentence, found.label], -1)[order]
+    borders = np.flatnonzero((keys[1:] != keys[:-1]).any(-1)) + 1
+    for members in np.split(order, borders):
+        if len(members) > 1:
+            yield int(found.sentence[members[0]]), int(found.label[members[0]]), members
+
+
+def tempered(chance: float, temperature: float) -> float:
+    """The chance that users see: its log-odds divided by the temperature."""
+    inside = min(max(chance, 1e-7), 1 - 1e-7)
+    return float(1 / (1 + np.exp(-np.log(inside / (1 - inside)) / temperature)))
+
+
+def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
+    """The rule: entities of one label become one while the next begins at most `gap` words behind the last's end.
+
+    Those that overlap are left as they are, and so is everything where the gap is 0.
+    """
+    if gap < 1:
+        return list(entities)
+    joined: list[Entity] = []
+    for label in sorted({entity.label for entity in entities}):
+        mine = sorted((entity for entity in entities if entity.label == label), key=lambda entity: entity.spans)
+        groups: list[list[Entity]] = []
+        for entity in mine:
+            near = groups and 1 <= entity.start - groups[-1][-1].end <= gap
+            if near:
+                groups[-1].append(entity)
+            else:
+                groups.append([entity])
+        joined += [as_one(group) for group in groups]
+    return joined
+
+
+def as_one(group: Sequence[Entity]) -> Entity:
+    """One entity of all their fragments; its score is the least of theirs."""
+    if len(group) == 1:
+        return group[0]
+    weakest = min(group, key=lambda entity: entity.score)
+    spans = tuple(span for entity in group for span in entity.spans)
+    shown = [entity.meta[CALIBRATED] for entity in group if CALIBRATED in entity.meta]
+    return Entity(group[0].label, spans, weakest.score, {CALIBRATED: min(shown)} if shown else {})

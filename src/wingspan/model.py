@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from wingspan.batch import Gold, Inputs, narrowed
 from wingspan.candidates import CandidatePolicy, Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.grid import pick
 from wingspan.heads import Head
-from wingspan.schedules import Moment
+from wingspan.layers.grid import pick
+from wingspan.layers.schedules import Moment
 from wingspan.spans import SpanRepresentation
 
 

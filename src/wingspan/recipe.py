@@ -6,32 +6,108 @@ Parts are `functools.partial` objects over real constructors, so that mypy check
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from torch import nn
 
-from wingspan.agreement import agree
-from wingspan.candidates import CandidatePolicy, Grid, Proposed
+from wingspan.candidates import CandidatePolicy, Grid
+from wingspan.candidates.proposed import Proposed
 from wingspan.corpora.segment import Segmenting
-from wingspan.decoding import Overlap
+from wingspan.decoding import Joining, Overlap
 from wingspan.encoders import Encoder
-from wingspan.evaluation.protocols import Protocol
+from wingspan.evaluation.scores import Protocol
 from wingspan.heads import Head
 from wingspan.heads.feedforward import FeedForwardHead
-from wingspan.joining import Joining
 from wingspan.labels import LabelSet
+from wingspan.layers.schedules import Moment
 from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes, Thresholds
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
-from wingspan.schedules import Moment
+from wingspan.objectives.typing import Typing
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.pooled import PooledSpans
-from wingspan.train_settings import TrainSettings as TrainSettings  # a recipe's user looks for it here
+
+Sampling = Literal["proportion", "uniform", "temperature", "each"]
+Batches = Literal["mixed", "single", "turns"]
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How weights are learned. `factors` and `decays` multiply the learning rate and the weight decay of parameters by
+    the prefix of their name; the longest one that fits counts.
+    """
+
+    epochs: int = 20
+    batch_size: int = 16
+    learning_rate: float = 5e-5
+    factors: Mapping[str, float] = field(default_factory=dict)
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    schedule_over: Literal["phase", "run"] = "phase"
+    """Whether the learning rate rises and falls once in each phase, or once in the whole run."""
+    warmup: float = 0.1
+    """The share of all steps in which the learning rate rises."""
+    stretch: float = 1.0
+    """The learning rate rises and falls as if there were so many times the steps, and so does not come to its end."""
+    frozen: Sequence[str] = ()
+    """Parameters with one of these in their name stay as they are."""
+    weight_decay: float = 0.01
+    decays: Mapping[str, float] = field(default_factory=dict)
+    decay_bias: bool = False
+    adam_eps: float = 1e-8
+    correct_bias: bool = True
+    """Whether Adam's means are scaled up while they are young; older implementations for BERT did not."""
+    clip: float = 1.0
+    accumulate: int | Literal["epoch"] = 1
+    """How many batches share an optimizer step: the mean of their losses. `epoch`: all batches of one do, the sum."""
+    precision: Literal["no", "bf16", "fp16"] = "no"
+    budget: int = 16_384
+    """The most units (sentences times longest) of one batch."""
+    sampling: Sampling = "proportion"
+    """How often corpora are drawn: by their sentences, all alike, by sentences ** (1 / temperature), or so that each
+    batch has as many of each."""
+    temperature: float = 2.0
+    batches: Batches = "mixed"
+    """Whether a batch mixes corpora or is of a single one; in `turns`, batches that share a step are of several."""
+    whole_batches: bool = False
+    """Whether batches that are not full are left out: the rest of each corpus, another one in each epoch."""
+    patience: int | None = None
+    """Stop after so many epochs without a better dev F1, or accuracy where spans are given."""
+    checkpoint_steps: int | None = None
+    """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
+
+    def __post_init__(self) -> None:
+        """Numbers that cannot work are said before anything is read."""
+        for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                raise ValueError(f"train.{name} is {value}; give at least 1")
+        for name in ("learning_rate", "weight_decay", "adam_eps", "clip", "warmup"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"train.{name} is {getattr(self, name)}; give 0 or more")
+        if self.stretch < 1:
+            raise ValueError(f"train.stretch is {self.stretch}; give 1 or more")
+        if self.temperature <= 0:
+            raise ValueError(f"train.temperature is {self.temperature}; give a number above 0")
+        if self.warmup > 1:
+            raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
+
+    @property
+    def together(self) -> int:
+        """The most batches that share an optimizer step."""
+        return sys.maxsize if self.accumulate == "epoch" else self.accumulate
+
+    def share(self, batches: int) -> float:
+        """How much the loss of each batch counts where so many share an optimizer step."""
+        return 1.0 if self.accumulate == "epoch" else 1.0 / batches
+
 
 Part = Callable[..., Any]
 T = TypeVar("T")
@@ -253,3 +329,117 @@ def bundle(
         return replace(recipe, terms={**rest, "tags": Term(partial(Tagging, crf=crf), weight)})
     terms = {"spans": Term(objective, 1 - weight), "tags": replace(recipe.terms["tags"], weight=weight)}
     return replace(recipe, terms=terms, spans=spans, head=head, candidates=candidates)
+
+
+# --- Which parts of a recipe need each other, said in one sentence before anything is trained.
+
+
+def agree(
+    name: str, read_with: str, scorer: Scorer | None, objectives: Mapping[str, Objective], *, predicting: bool
+) -> None:
+    """Refuses objectives that ask for what the other parts of the recipe do not give."""
+    parts = list(objectives.values())
+    if any(part.needs_gold_vectors for part in parts) and not (scorer and scorer.spans.takes_lists):
+        raise ValueError(f"recipe {name!r}: an objective needs the vectors of gold spans; use spans that take lists")
+    proposed = scorer is not None and isinstance(scorer.candidates, Proposed)
+    if not predicting and proposed != any(isinstance(part, Proposing) for part in parts):
+        raise ValueError(f"recipe {name!r} needs both Proposed and Proposing; see recipe.with_proposals")
+    given = scorer is not None and scorer.candidates.given
+    if given != any(isinstance(part, Typing) for part in parts):
+        raise ValueError(f"recipe {name!r}: candidates Given and the objective Typing need each other")
+    if not objectives[read_with].predicts:
+        raise ValueError(f"recipe {name!r}: {read_with!r} cannot read entities; use spans, tags or links")
+
+
+# --- Where `wingspan tune` looks for better settings: ranges that a recipe declares, or the shell gives.
+
+
+Scalar = None | bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Between:
+    """Any number from low to high; whole numbers where both ends are. `log` looks evenly at orders of magnitude."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        """Ends that cannot be ends are said where they are written."""
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"a range goes from a lower to a higher number, not from {self.low} to {self.high}")
+        if self.log and self.low <= 0:
+            raise ValueError(f"a log range starts above 0, not at {self.low}")
+
+    @property
+    def whole(self) -> bool:
+        """Whether only whole numbers are meant."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def holds(self, value: object) -> bool:
+        """Whether a value lies in the range."""
+        return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some values; a list is written as text, as `--set` takes it."""
+
+    values: tuple[Scalar, ...]
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is one of them."""
+        return value in self.values
+
+
+@dataclass(frozen=True)
+class Times:
+    """From so many to so many times the recipe's own value, on a log scale: for settings that go with the encoder."""
+
+    low: float
+    high: float
+
+    def around(self, value: object) -> Between:
+        """The range around a value."""
+        if not isinstance(value, int | float) or value <= 0:
+            raise ValueError(f"a range of factors needs a number above 0 to multiply, not {value!r}")
+        return Between(self.low * value, self.high * value, log=True)
+
+
+Range = Between | OneOf | Times
+
+DEFAULT: dict[str, Range] = {
+    "train.learning_rate": Times(0.2, 5.0),
+    "train.batch_size": OneOf((8, 16, 32)),
+    "train.warmup": Between(0.0, 0.2),
+    "head.dropout": Between(0.0, 0.5),
+}
+"""For recipes that declare none; what a recipe does not have is left out."""
+
+
+def parse_range(text: str) -> Between | OneOf:
+    """`1e-5:1e-3:log`, `0:0.5`, `1:4` or `8,16,32`."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        values = tuple(_scalar(part.strip()) for part in text.split(","))
+        if len(values) < 2 or "" in values:
+            raise ValueError(f"{text!r} is no range; write low:high, low:high:log, or values with commas")
+        return OneOf(values)
+    try:
+        low, high = (json.loads(part) for part in parts[:2])
+        if parts[2:] not in ([], ["log"]):
+            raise ValueError
+        return Between(low + 0, high + 0, log=len(parts) == 3)
+    except (ValueError, TypeError) as error:
+        said = str(error) if str(error).startswith("a ") else "write low:high, low:high:log, or values with commas"
+        raise ValueError(f"{text!r} is no range; {said}") from error
+
+
+def _scalar(text: str) -> Scalar:
+    """A JSON scalar, else a word."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return value if value is None or isinstance(value, bool | int | float | str) else text

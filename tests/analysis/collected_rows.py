@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wingspan.analysis.collected import Collected
+from wingspan.report.collect import Collected
 
 
 def rows_of(

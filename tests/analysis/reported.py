@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wingspan.analysis.report.blocks import (
-    Column,
-    Example,
-    Examples,
-    Facts,
-    Figure,
-    Points,
-    Prose,
-    Report,
-    Section,
-    Table,
-)
-from wingspan.corpora.builtin import corpus
+from wingspan.corpora.demo import corpus
+from wingspan.report.blocks import Column, Example, Examples, Facts, Figure, Points, Prose, Report, Section, Table
 from wingspan.text import Document, Entity
 
 EVIL = "<script>document.title='hacked'</script>"

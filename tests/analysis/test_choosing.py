@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiny import of_length
-from wingspan.analysis.choosing import Chosen, choose_spans, overlap_kind, overlap_ratio
+from wingspan.report.collect import Chosen, choose_spans, overlap_kind, overlap_ratio
 from wingspan.text import Entity, Sentence, Span
 
 

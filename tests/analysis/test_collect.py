@@ -8,9 +8,7 @@ import pytest
 import torch
 
 from trainings import HASHED, dev_documents, run_of, tiny, untrained
-from wingspan.analysis.collect import collect, templates_of
-from wingspan.analysis.collected import load_collected
-from wingspan.candidates import Proposed
+from wingspan.candidates.proposed import Proposed
 from wingspan.corpora.segment import Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
@@ -18,6 +16,7 @@ from wingspan.model import tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Term, with_proposals
 from wingspan.recognizer import Recognizer
+from wingspan.report.collect import collect, load_collected, templates_of
 from wingspan.spans.contextual import ContextualSpans
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity, Span

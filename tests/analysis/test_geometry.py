@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from collected_rows import rows_of
 
-from wingspan.analysis.geometry import class_cosines, cosine_by_overlap, geometry, norms_by_class, template_cosines
+from wingspan.report.geometry import class_cosines, cosine_by_overlap, geometry, norms_by_class, template_cosines
 
 
 def cosine(one, other) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from collected_rows import rows_of
 
-from wingspan.analysis.outcomes import chance_map, discrepancies, losses_by_epoch, true_chances
+from wingspan.report.geometry import chance_map, discrepancies, losses_by_epoch, true_chances
 
 CHANCE = [[0.1, 0.8, 0.1], [0.6, 0.2, 0.2], [0.25, 0.25, 0.5], [0.7, 0.2, 0.1], [0.0, 0.0, 1.0]]
 ROWS = rows_of(feature=np.zeros((5, 2)), gold=[1, 1, 2, 0, 1], chance=CHANCE)

@@ -14,13 +14,32 @@ from collected_rows import rows_of
 
 import wingspan
 from trainings import dev_documents, tiny, train_documents
-from wingspan.analysis import plots
-from wingspan.analysis.collect import collect
-from wingspan.analysis.collected import Collected, load_collected
-from wingspan.analysis.drawing import INK, MOST_COLORS, OTHER, PALETTE, colors_of, png_of, save_figure, shown, svg_of
-from wingspan.analysis.geometry import class_cosines, cosine_by_overlap, norms_by_class, template_cosines
-from wingspan.analysis.outcomes import chance_map, discrepancies, losses_by_epoch, true_chances
-from wingspan.analysis.projection import before_and_after, label_map, span_map
+from wingspan.report import plots
+from wingspan.report.collect import Collected, collect, load_collected
+from wingspan.report.geometry import (
+    before_and_after,
+    chance_map,
+    class_cosines,
+    cosine_by_overlap,
+    discrepancies,
+    label_map,
+    losses_by_epoch,
+    norms_by_class,
+    span_map,
+    template_cosines,
+    true_chances,
+)
+from wingspan.report.plots import (
+    INK,
+    MOST_COLORS,
+    OTHER,
+    PALETTE_OF_FIGURES,
+    colors_of,
+    png_of,
+    save_figure,
+    shown,
+    svg_of,
+)
 
 
 def figures_of(rows: Collected, journal, method: str) -> dict:
@@ -96,7 +115,7 @@ def test_no_rows_at_all(tmp_path):
 def test_ten_types_are_colored():
     names = [f"type {at:02}" for at in range(13) for _ in range(13 - at)]
     colors = colors_of(names)
-    assert [colors[f"type {at:02}"] for at in range(10)] == list(PALETTE)
+    assert [colors[f"type {at:02}"] for at in range(10)] == list(PALETTE_OF_FIGURES)
     assert {colors[f"type {at}"] for at in (10, 11, 12)} == {OTHER}
     rows = rows_of(
         np.random.default_rng(0).normal(size=(len(names), 3)),
@@ -116,7 +135,7 @@ def test_palette_can_be_seen_on_light_and_dark():
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
-    for color in (*PALETTE, OTHER):
+    for color in (*PALETTE_OF_FIGURES, OTHER):
         light, dark = 1.05 / (luminance(color) + 0.05), (luminance(color) + 0.05) / (luminance("#161616") + 0.05)
         assert light >= 2, color
         assert dark >= 3, color

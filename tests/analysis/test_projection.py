@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from collected_rows import rows_of
 
-from wingspan.analysis.projection import before_and_after, label_map, pca, silhouette, span_map, tsne
+from wingspan.report.geometry import before_and_after, label_map, pca, silhouette, span_map, tsne
 
 
 def test_pca_by_hand():

@@ -6,11 +6,11 @@ import pytest
 from browsing import CONTRASTS, chromium, opened
 from reported import EVIL, damaged, every_block, gold
 
-from wingspan.analysis.report.building import Asked, from_documents, report_of
-from wingspan.analysis.report.page import write_report
-from wingspan.analysis.report.subject import Subject
-from wingspan.corpora import write
-from wingspan.runs import show
+from wingspan.cli import show
+from wingspan.corpora.formats import write
+from wingspan.report import Asked, from_documents, report_of
+from wingspan.report.blocks import Subject
+from wingspan.report.html import write_report
 
 SIZES = pytest.mark.parametrize("width", [390, 1280])
 SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,7 +1,7 @@
 """The chapter on several corpora, from scores by hand."""
 
-from wingspan.analysis.report.corpora import by_corpus
 from wingspan.evaluation.scores import recognition
+from wingspan.report.corpora import by_corpus
 from wingspan.text import Document, Entity
 
 

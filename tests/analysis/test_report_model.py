@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pages import ROOT
-from wingspan.analysis.collected import load_collected
-from wingspan.corpora import read
+from wingspan.corpora.formats import read
+from wingspan.report.collect import load_collected
 
 PAGE = ROOT / "docs" / "analysis.md"
 ATTRIBUTES = ["entity_length", "text_length", "label_consistency", "entity_density", "nested_role"]
@@ -21,8 +21,7 @@ def analyzed(prepared, tmp_path_factory) -> Path:
     """The folder of `wingspan analyze` on the model of the shell's tests."""
     from rich.console import Console
 
-    from wingspan.runs.analyze import Settings
-    from wingspan.runs.analyze_model import analyze_model
+    from wingspan.cli.analyze import Settings, analyze_model
 
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
@@ -43,9 +42,8 @@ def written(prepared, tmp_path_factory) -> Path:
 
     import wingspan
     from trainings import tiny
-    from wingspan.record import override
-    from wingspan.runs.analyze import Settings
-    from wingspan.runs.analyze_model import analyze_model
+    from wingspan.cli.analyze import Settings, analyze_model
+    from wingspan.recipe_json import override
 
     recipe = tiny("compress_generate/supvib-spanreco")
     for key, value in {"latent_size": 8, "embedding_size": 8, "hidden": 16}.items():
@@ -67,9 +65,7 @@ def several(tmp_path_factory) -> Path:
     import wingspan
     from conditionals import small
     from several import save_two
-    from wingspan.runs.analyze import Settings
-    from wingspan.runs.analyze_corpora import Several
-    from wingspan.runs.analyze_model import analyze_model
+    from wingspan.cli.analyze import Settings, Several, analyze_model
 
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("several")
@@ -91,8 +87,7 @@ def typed(prepared, tmp_path_factory) -> Path:
 
     import wingspan
     from trainings import tiny
-    from wingspan.runs.analyze import Settings
-    from wingspan.runs.analyze_model import analyze_model
+    from wingspan.cli.analyze import Settings, analyze_model
 
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("typed")
@@ -108,7 +103,7 @@ def compared(prepared, analyzed, tmp_path_factory) -> Path:
     """The report on two systems, for the tables that compare."""
     from rich.console import Console
 
-    from wingspan.runs.analyze import Settings, analyze_documents
+    from wingspan.cli.analyze import Settings, analyze_documents
 
     folder = tmp_path_factory.mktemp("compared")
     systems = [f"model={analyzed / 'predictions.jsonl'}", f"gold={prepared / 'dev.jsonl'}"]
@@ -228,8 +223,8 @@ def numbers(what: str) -> list[str]:
 def test_a_tagger_is_said_to_have_no_spans(prepared, tmp_path):
     import wingspan
     from shells import QUICK
+    from wingspan.cli.analyze import collected
     from wingspan.recognizer import Recognizer
-    from wingspan.runs.analyze_model import collected
 
     settings = {name: value for name, _, value in (item.partition("=") for item in QUICK)}
     wingspan.train(

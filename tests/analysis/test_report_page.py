@@ -6,13 +6,10 @@ from html.parser import HTMLParser
 import pytest
 from reported import EVIL, every_block
 
-from wingspan.analysis.report.blocks import Column, Prose, Report, Section, Table
-from wingspan.analysis.report.charts import lines
-from wingspan.analysis.report.drawing import drawn
-from wingspan.analysis.report.excerpts import cropped, windows
-from wingspan.analysis.report.page import write_report, write_tables
-from wingspan.analysis.report.rendering import rendered
-from wingspan.analysis.report.tabular import shown
+from wingspan.report.blocks import Column, Prose, Report, Section, Table
+from wingspan.report.html import rendered, shown, write_report, write_tables
+from wingspan.report.mistakes import cropped, windows
+from wingspan.report.plots import drawn, lines
 from wingspan.text import Document, Entity, Span
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}

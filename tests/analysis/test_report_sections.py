@@ -2,10 +2,9 @@
 
 import pytest
 
-from wingspan.analysis.report.blocks import Examples, Figure, Report, Table
-from wingspan.analysis.report.building import Asked, from_documents, report_of
-from wingspan.analysis.report.certainty import problem_of
-from wingspan.analysis.report.subject import Subject
+from wingspan.report import Asked, from_documents, report_of
+from wingspan.report.blocks import Examples, Figure, Report, Subject, Table
+from wingspan.report.certainty import problem_of
 from wingspan.text import Document, Entity
 
 TEXTS = ("aspirin cures heart pain", "EGFR and aspirin")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from wingspan.analysis.robustness import robustness
-from wingspan.corpora.perturbations import PERTURBATIONS
+from wingspan.corpora.perturb import PERTURBATIONS
+from wingspan.report.model import robustness
 from wingspan.text import Document, Entity
 
 GOLD = [

@@ -5,7 +5,7 @@ import pytest
 import wingspan
 from several import two_corpora
 from trainings import tiny, train_documents
-from wingspan.runs.analyze_corpora import block_of
+from wingspan.cli.analyze import block_of
 
 
 def test_a_model_of_several_corpora_answers_as_the_one_it_stands_for():

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.brat import read, write
-from wingspan.corpora.brat_writing import file_name
-from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.corpora.formats.brat import file_name, read, write
+from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
 TEXT = "Pain in left\nand right 🦅 arm.\n"

@@ -3,9 +3,8 @@
 import hashlib
 from collections import Counter
 
-from wingspan.corpora.builtin import corpus
 from wingspan.corpora.coverage import auto_overlap, auto_width, measure_coverage
-from wingspan.corpora.memorizer import memorizer
+from wingspan.corpora.demo import corpus, memorizer
 from wingspan.corpora.segment import Segmenting, place, segment
 from wingspan.corpora.words import split_words
 from wingspan.evaluation.scores import recognition

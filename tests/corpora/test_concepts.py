@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.concepts import Concept, read_concepts
-from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.corpora.lexicon.concepts import Concept, read_concepts
+from wingspan.files import CorpusError, Problems
 
 OBO = r"""format-version: 1.4
 default-namespace: invented

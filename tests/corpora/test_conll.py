@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.conll import read, read_conll, write
-from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.corpora.formats.conll import read, read_conll, write
+from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
 CONLL_2003 = """-DOCSTART- -X- -X- O

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.context import segment_all, segment_rows
 from wingspan.corpora.coverage import measure_coverage
-from wingspan.corpora.segment import Segmenting, place, segment
+from wingspan.corpora.segment import Segmenting, place, segment, segment_all, segment_rows
 from wingspan.text import Document, Entity, Sentence, Span
 
 DOCUMENT = Segmenting(max_length=10, overlap=2, context="document")

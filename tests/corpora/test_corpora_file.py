@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora import write
-from wingspan.corpora.corpora_file import read_corpora
+from wingspan.corpora.formats import write
 from wingspan.text import Document, Entity
+from wingspan.training.multi_corpus import read_corpora
 
 DRUG = Document("1", "aspirin helps", (Entity.at("Drug", 0, 7),))
 GENE = Document("2", "BRCA1 is a gene", (Entity.at("Gene", 0, 5),))

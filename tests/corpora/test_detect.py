@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora import FORMATS, format_named
-from wingspan.corpora.detect import SUFFIXES, by_suffix, detect
-from wingspan.corpora.formats import CorpusError
+from wingspan.corpora.formats import FORMATS, SUFFIXES, by_suffix, detect, format_named
+from wingspan.files import CorpusError
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora import docbin
-from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.corpora.formats import docbin
+from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
 spacy = pytest.importorskip("spacy", reason="the extra `spacy` is not installed")

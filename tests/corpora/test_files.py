@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.files import atomic_write, read_json, read_json_lines, read_lines, read_text, stem
-from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.files import CorpusError, Problems, atomic_write, read_json, read_json_lines, read_lines, read_text, stem
 
 
 def test_lines_lose_their_ends_and_the_mark_but_nothing_else(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wingspan.corpora import FORMATS, format_named
-from wingspan.corpora.formats import Format, Problems
-from wingspan.corpora.losses import SPACE, fit
-from wingspan.corpora.word_level import in_words
+from wingspan.corpora.formats import FORMATS, Format, format_named
+from wingspan.corpora.formats.conversion_loss import SPACE, fit
+from wingspan.corpora.words import in_words
+from wingspan.files import Problems
 from wingspan.text import Document, Entity, Span
 
 EXTRAS = {"docbin": "spacy", "hub": "datasets"}

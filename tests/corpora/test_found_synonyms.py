@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora import read
-from wingspan.corpora.abbreviations import abbreviations
-from wingspan.corpora.concepts import Concept
-from wingspan.corpora.found_synonyms import found_synonyms
+from wingspan.corpora.formats import read
+from wingspan.corpora.lexicon.concepts import Concept
+from wingspan.corpora.lexicon.synonyms import abbreviations, found_synonyms
 from wingspan.text import Document, Entity, Span
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora import FORMATS, format_named, read, write
+from wingspan.cli.convert import convert_corpus
+from wingspan.corpora.formats import FORMATS, format_named, read, write
 from wingspan.corpora.fragments import arranged, mistaken, rejoined
-from wingspan.runs.convert import convert
 from wingspan.text import Document, Entity, Span
 
 
@@ -104,13 +104,13 @@ def test_a_format_keeps_fragments_or_refuses_them(name, tmp_path):
     )
     target = tmp_path / "out"
     if name in KEPT:
-        convert(tmp_path / "in.jsonl", target, to_format=name, lossy=True)  # ids and the like may be lost
+        convert_corpus(tmp_path / "in.jsonl", target, to_format=name, lossy=True)  # ids and the like may be lost
         (document,) = read(target, name)
         assert document.entities == (fatigue,)
         return
     with pytest.raises(ValueError, match="--lossy"):
-        convert(tmp_path / "in.jsonl", target, to_format=name)
+        convert_corpus(tmp_path / "in.jsonl", target, to_format=name)
     assert not target.exists()
-    convert(tmp_path / "in.jsonl", target, to_format=name, lossy=True)
+    convert_corpus(tmp_path / "in.jsonl", target, to_format=name, lossy=True)
     (document,) = read(target, name)
     assert [document.text_of(one) for one in document.entities] == ["muscle", "fatigue"]

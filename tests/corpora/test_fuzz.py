@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora import FORMATS, format_named
-from wingspan.corpora.formats import CorpusError, OnError, Problems
+from wingspan.corpora.formats import FORMATS, format_named
+from wingspan.files import CorpusError, OnError, Problems
 from wingspan.text import Document, Entity
 
 FIXTURES = Path(__file__).parent / "fixtures"

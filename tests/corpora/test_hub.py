@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora import hub
-from wingspan.corpora.formats import CorpusError, Problems
+from wingspan.corpora.formats import hub
+from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity
 
 datasets = pytest.importorskip("datasets", reason="the extra `hub` is not installed")

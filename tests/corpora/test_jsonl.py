@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora.formats import CorpusError, Problems
-from wingspan.corpora.jsonl import read, write
+from wingspan.corpora.formats.jsonl import read, write
+from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
 CHARACTERS = {

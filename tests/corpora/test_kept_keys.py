@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora import FORMATS, format_named, read, write
-from wingspan.corpora.formats import CorpusError
-from wingspan.corpora.losses import fit
-from wingspan.runs.convert import convert
+from wingspan.cli.convert import convert_corpus
+from wingspan.corpora.formats import FORMATS, format_named, read, write
+from wingspan.corpora.formats.conversion_loss import fit
+from wingspan.files import CorpusError
 from wingspan.text import Document, Entity, Span
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -39,7 +39,7 @@ def with_meta(documents: list[Document]) -> list[tuple[Document, Mapping[str, An
 
 
 def round_trip(source: Path, target: Path, name: str, form: str | None = None) -> None:
-    convert(source, target, from_format=form or name, to_format=name)
+    convert_corpus(source, target, from_format=form or name, to_format=name)
     assert with_meta(list(read(target, name))) == with_meta(list(read(source, form or name)))
 
 
@@ -55,7 +55,7 @@ def test_bioc_between_xml_and_json(tmp_path: Path, form: str, name: str) -> None
 
 
 def test_relations_of_spert_come_back_under_new_numbers(tmp_path: Path) -> None:
-    convert(FIXTURES / "spert.json", tmp_path / "out.spert.json")
+    convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json")
     found = [named_relations(document) for document in read(tmp_path / "out.spert.json")]
     assert found == [named_relations(document) for document in read(FIXTURES / "spert.json")]
     assert found[0] == [("Works_For", "Ada Quill", "Lund Robotics"), ("Based_In", "Lund Robotics", "Oslo")]
@@ -69,11 +69,11 @@ def named_relations(document: Document) -> list[tuple[str, str, str]]:
 
 def test_relations_that_lose_an_entity_are_counted(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="cannot hold 2 relations whose entity is no longer there"):
-        convert(FIXTURES / "spert.json", tmp_path / "out.spert.json", overlap="none")
-    done = convert(FIXTURES / "spert.json", tmp_path / "out.spert.json", overlap="none", lossy=True)
+        convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json", overlap="none")
+    done = convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json", overlap="none", lossy=True)
     assert (done.flattened, done.losses) == (2, {"relations whose entity is no longer there (left out)": 2})
     assert not any(document.meta.get("relations") for document in read(tmp_path / "out.spert.json"))
-    assert not convert(FIXTURES / "spert.json", tmp_path / "outer.spert.json", overlap="outer").losses
+    assert not convert_corpus(FIXTURES / "spert.json", tmp_path / "outer.spert.json", overlap="outer").losses
 
 
 @pytest.mark.parametrize("name", PARTLY)
@@ -83,8 +83,8 @@ def test_a_key_that_is_not_named_is_refused_and_really_lost(tmp_path: Path, name
     write([Document("out-1", "a", (entity,), meta={"year": 1999})], source)
     target = tmp_path / ("out" if name == "brat" else f"out{format_named(name).suffixes[0]}")
     with pytest.raises(CorpusError, match="values of 'year' of documents.*values of 'certainty' of entities"):
-        convert(source, target, to_format=name)
-    convert(source, target, to_format=name, lossy=True)
+        convert_corpus(source, target, to_format=name)
+    convert_corpus(source, target, to_format=name, lossy=True)
     (document,) = read(target, name)
     assert "year" not in document.meta
     assert "certainty" not in document.entities[0].meta
@@ -138,7 +138,7 @@ def test_columns_of_some_sentences_are_kept(tmp_path: Path) -> None:
         Document.from_words("out-2", ("c",), (Entity.at("X", 0, 1),)),
     ]
     write(some, tmp_path / "in.jsonl")
-    convert(tmp_path / "in.jsonl", tmp_path / "out.conll")
+    convert_corpus(tmp_path / "in.jsonl", tmp_path / "out.conll")
     found = list(read(tmp_path / "out.conll"))
     assert found == some
     assert [document.meta["columns"] for document in found] == [[["P", "Q"]], [["_"]]]
@@ -152,7 +152,7 @@ def test_between_formats_what_is_not_lost_comes_back(tmp_path: Path, name: str) 
     if extra and find_spec(extra) is None:
         pytest.skip(f"the extra {extra} is not installed")
     target = tmp_path / ("out" if name == "brat" else f"out{form.suffixes[0]}")
-    done = convert(FIXTURES / "brat", target, to_format=name, lossy=True)
+    done = convert_corpus(FIXTURES / "brat", target, to_format=name, lossy=True)
     (before,), (after,) = read(FIXTURES / "brat"), read(target, name)
     told = {what.split("'")[1] for what in done.losses if what.startswith("values of")}
     for key in before.meta.keys() - told:
@@ -188,11 +188,11 @@ def test_an_original_comes_back_with_its_keys(tmp_path: Path, path: str, form: s
 
 def test_ids_are_kept_only_if_the_reader_will_make_them_again(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "conll.conll", tmp_path / "train.conll")
-    convert(tmp_path / "train.conll", tmp_path / "train.jsonl")
-    assert not convert(tmp_path / "train.jsonl", tmp_path / "again" / "train.conll").losses
+    convert_corpus(tmp_path / "train.conll", tmp_path / "train.jsonl")
+    assert not convert_corpus(tmp_path / "train.jsonl", tmp_path / "again" / "train.conll").losses
     with pytest.raises(CorpusError, match=r"cannot hold 2 document ids"):
-        convert(tmp_path / "train.jsonl", tmp_path / "other.conll")
+        convert_corpus(tmp_path / "train.jsonl", tmp_path / "other.conll")
     write([Document("train-0", "a"), Document("train-2", "b")], tmp_path / "shifted.jsonl")
-    done = convert(tmp_path / "shifted.jsonl", tmp_path / "train.iob", lossy=True)
+    done = convert_corpus(tmp_path / "shifted.jsonl", tmp_path / "train.iob", lossy=True)
     assert done.losses == {"document ids (new ones are made when the file is read)": 1}
     assert [document.id for document in read(tmp_path / "train.iob")] == ["train-1", "train-2"]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora import read
-from wingspan.corpora.formats import CorpusError
+from wingspan.corpora.formats import read
 from wingspan.corpora.label_map import LabelMap, read_label_map, write_label_map
+from wingspan.files import CorpusError
 from wingspan.text import Document, Entity
 
 BIOMEDICAL = Path(__file__).parents[2] / "examples" / "biomedical" / "label_map.tsv"

@@ -5,10 +5,25 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from wingspan.corpora.label_evidence import Usage, Witness, named_like, names_of, predicted, similarity, spelled_like
 from wingspan.corpora.label_map import read_label_map
-from wingspan.corpora.label_suggestions import in_words, judged, map_of, suggest, write_suggestions
-from wingspan.corpora.mention_classifier import MentionClassifier, mentions_and_others, parts_of, plain
+from wingspan.corpora.label_map.suggest import (
+    MentionClassifier,
+    Usage,
+    Witness,
+    in_words,
+    judged,
+    map_of,
+    mentions_and_others,
+    named_like,
+    names_of,
+    parts_of,
+    plain,
+    predicted,
+    similarity,
+    spelled_like,
+    suggest,
+    write_suggestions,
+)
 from wingspan.text import Document, Entity
 
 

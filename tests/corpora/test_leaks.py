@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from copies import edited, invented_text
-from wingspan.corpora import leaks, read
-from wingspan.corpora.leak_index import NEAR, resemblance
+from wingspan.corpora import leaks
+from wingspan.corpora.formats import read
 from wingspan.corpora.leaks import find_leaks
-from wingspan.corpora.sameness import bare
-from wingspan.corpora.splitting import split
-from wingspan.corpora.words import word_strings
+from wingspan.corpora.leaks.index import NEAR, resemblance
+from wingspan.corpora.split import split
+from wingspan.corpora.words import bare, word_strings
 from wingspan.text import Document, Entity
 
 DATA = Path(os.environ["WINGSPAN_DATA"]) if "WINGSPAN_DATA" in os.environ else None
@@ -124,7 +124,7 @@ def test_many_copies_are_all_dropped_and_few_listed(monkeypatch):
 
 def test_training_documents_are_not_kept(monkeypatch):
     """A stream of them takes the memory of a block, however long it is."""
-    monkeypatch.setattr("wingspan.corpora.leak_index.BLOCK", 3000)
+    monkeypatch.setattr("wingspan.corpora.leaks.index.BLOCK", 3000)
     against = [document(invented_text(999))]
 
     def most(number: int) -> int:
@@ -141,7 +141,7 @@ def test_training_documents_are_not_kept(monkeypatch):
 
 def test_nearly_equal_texts_are_those_with_half_of_their_windows_in_common(monkeypatch):
     """Against all pairs, one by one."""
-    monkeypatch.setattr("wingspan.corpora.leak_index.BLOCK", 3000)
+    monkeypatch.setattr("wingspan.corpora.leaks.index.BLOCK", 3000)
     draw = Random(4)
     texts = [invented_text(seed) for seed in range(20)]
     changed = [edited(text, draw, share) for text in texts for share in (0.02, 0.1, 0.15, 0.4)]
@@ -160,7 +160,7 @@ def test_nearly_equal_texts_are_those_with_half_of_their_windows_in_common(monke
 
 
 def test_what_very_many_documents_share_is_no_reason_to_compare_them(monkeypatch):
-    monkeypatch.setattr("wingspan.corpora.leak_index.BOILERPLATE", 5)
+    monkeypatch.setattr("wingspan.corpora.leaks.index.BOILERPLATE", 5)
     texts = [f"{invented_text(99, 90)} {invented_text(seed, 150)}" for seed in range(10)]
     copies = [document(edited(text, Random(1)), str(at)) for at, text in enumerate(texts)]
     found = find_leaks({"train": copies}, {"test": [document(text, str(at)) for at, text in enumerate(texts)]})

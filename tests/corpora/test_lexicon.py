@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wingspan.corpora import concept_table
-from wingspan.corpora.concepts import Concept
-from wingspan.corpora.formats import CorpusError
-from wingspan.corpora.lexicon import Lexicon, load
-from wingspan.corpora.lexicon_coverage import coverage, require_overlap
-from wingspan.corpora.term_keys import in_order, term_key
+from wingspan.corpora import lexicon as lexicon_of_corpora
+from wingspan.corpora.lexicon import Lexicon, coverage, in_order, load, require_overlap, term_key
+from wingspan.corpora.lexicon.concepts import Concept
+from wingspan.files import CorpusError
 from wingspan.text import Document, Entity
 
 CONCEPTS = [
@@ -105,7 +103,7 @@ def test_folding_finds_terms_and_keeps_names_apart():
 
 def test_lookup_is_that_of_a_dictionary(monkeypatch):
     # checksums of three bits, so that nearly all of them coincide: the names themselves must decide
-    monkeypatch.setattr(concept_table, "crc32", lambda key: sum(key) % 8)
+    monkeypatch.setattr(lexicon_of_corpora, "crc32", lambda key: sum(key) % 8)
     draw = random.Random(1)
     words = [f"{first}{second}" for first in "abcé" for second in "wxyz"]
     concepts = [Concept(str(n), tuple(draw.sample(words, draw.randint(1, 4)))) for n in range(40)]

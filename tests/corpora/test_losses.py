@@ -1,8 +1,7 @@
 from collections import Counter
 
-from wingspan.corpora import losses
-from wingspan.corpora.formats import Format, Holds
-from wingspan.corpora.losses import fit
+from wingspan.corpora.formats import Format, Holds, conversion_loss
+from wingspan.corpora.formats.conversion_loss import fit
 from wingspan.text import Document, Entity, Span
 
 
@@ -19,7 +18,7 @@ def test_fragments_become_entities_and_merge_where_equal() -> None:
     found = (Entity("X", (Span(0, 1), Span(4, 5))), Entity.at("X", 4, 5), Entity.at("Y", 2, 3))
     document, lost = fit(Document("d", "a b c", found), format_that(discontinuous=False))
     assert document.entities == (Entity.at("X", 0, 1), Entity.at("Y", 2, 3), Entity.at("X", 4, 5))
-    assert lost == {losses.FRAGMENTS: 1, losses.MERGED: 1}
+    assert lost == {conversion_loss.FRAGMENTS: 1, conversion_loss.MERGED: 1}
 
 
 def test_entities_are_widened_to_words_and_counted() -> None:
@@ -27,7 +26,7 @@ def test_entities_are_widened_to_words_and_counted() -> None:
     document, lost = fit(Document("d", "Evas Oslo", found), format_that(documents_without_words=False))
     assert [(e.label, document.text_of(e)) for e in document.entities] == [("X", "Evas"), ("Z", "Evas"), ("Y", "Oslo")]
     assert document.words is None  # the writer makes them
-    assert lost == {losses.WIDENED: 3}
+    assert lost == {conversion_loss.WIDENED: 3}
 
 
 def test_an_entity_on_white_space_has_no_word() -> None:
@@ -35,16 +34,16 @@ def test_an_entity_on_white_space_has_no_word() -> None:
         Document("d", "a  b", (Entity.at("X", 1, 2),)), format_that(documents_without_words=False, exact_text=False)
     )
     assert document.entities == ()
-    assert lost == {losses.WORDLESS: 1, losses.SPACES: 1}
+    assert lost == {conversion_loss.WORDLESS: 1, conversion_loss.SPACES: 1}
 
 
 def test_overlaps_and_second_labels() -> None:
     found = (Entity.at("A", 0, 1), Entity.at("B", 0, 1), Entity.at("C", 0, 3))
     nested = Document("d", "a b", found)
     document, lost = fit(nested, format_that(nested=False, same_span_labels=False))
-    assert (document.entities, lost) == ((found[2],), {losses.OVERLAPS: 2})
+    assert (document.entities, lost) == ((found[2],), {conversion_loss.OVERLAPS: 2})
     document, lost = fit(nested, format_that(same_span_labels=False))
-    assert (document.entities, lost) == ((found[0], found[2]), {losses.LABELS: 1})
+    assert (document.entities, lost) == ((found[0], found[2]), {conversion_loss.LABELS: 1})
 
 
 def test_fields_are_counted_by_name() -> None:
@@ -60,12 +59,12 @@ def test_fields_are_counted_by_name() -> None:
     )
     _, lost = fit(document, format_that(ids=False))
     assert lost == {
-        losses.WORD_EDGES: 1,
-        losses.SENTENCES: 1,
-        losses.GROUPS: 1,
-        losses.IDS: 1,
-        losses.DATASETS: 1,
-        losses.SCORES: 1,
+        conversion_loss.WORD_EDGES: 1,
+        conversion_loss.SENTENCES: 1,
+        conversion_loss.GROUPS: 1,
+        conversion_loss.IDS: 1,
+        conversion_loss.DATASETS: 1,
+        conversion_loss.SCORES: 1,
         "values of 'title' of documents (not written)": 1,
         "values of 'concept' of entities (not written)": 1,
     }

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from wingspan.corpora import read
-from wingspan.corpora.detect import detect
-from wingspan.corpora.formats import Problems
+from wingspan.corpora.formats import detect, read
+from wingspan.files import Problems
 
 ROOT = Path(os.environ.get("WINGSPAN_DATA", "/nowhere"))
 pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="WINGSPAN_DATA does not name the folder of corpora")

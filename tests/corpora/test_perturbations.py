@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wingspan.corpora.builtin import corpus
-from wingspan.corpora.edits import Edit, edited
-from wingspan.corpora.perturbations import PERTURBATIONS, perturb
+from wingspan.corpora.demo import corpus
+from wingspan.corpora.perturb import PERTURBATIONS, Edit, edited, perturb
 from wingspan.corpora.words import split_words
 from wingspan.text import Document, Entity, Span
 

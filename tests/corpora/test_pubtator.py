@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.formats import CorpusError, Problems
-from wingspan.corpora.pubtator import read, write
+from wingspan.corpora.formats.pubtator import read, write
+from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
 CONTENT = (

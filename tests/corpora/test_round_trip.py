@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wingspan.corpora import FORMATS, format_named
-from wingspan.corpora.formats import Format, Holds, Problems
+from wingspan.corpora.formats import FORMATS, Format, Holds, format_named
+from wingspan.files import Problems
 from wingspan.text import Document, Entity, Span
 
 EXTRAS = {"docbin": "spacy", "hub": "datasets"}

@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from wingspan.corpora.splitting import bundles, folds, split
+from wingspan.corpora.split import bundles, folds, split
 from wingspan.text import Document, Entity
 
 

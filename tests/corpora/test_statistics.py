@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora import jsonl
-from wingspan.corpora.formats import Problems
+from wingspan.corpora.formats import jsonl
 from wingspan.corpora.statistics import describe, quantiles
+from wingspan.files import Problems
 from wingspan.text import Document, Entity, Span
 
 ODD = Document(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.tags import detect_scheme, spans_of, tags_of
+from wingspan.corpora.formats.conll import detect_scheme, spans_of, tags_of
 
 # one sentence of two touching entities and a lone one, in every scheme
 EXPECTED = [("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 7)]

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.sameness import bare, bare_places, text_key
-from wingspan.corpora.windows import Laid, Postings, window_numbers
+from wingspan.corpora.leaks.index import Laid, Postings, window_numbers
+from wingspan.corpora.words import bare, bare_places, text_key
 
 TEXTS = st.lists(st.text(alphabet="abcé漢", max_size=40), max_size=6)
 

@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 import scoring_samples as samples
 
-from wingspan.evaluation import ATTRIBUTES, buckets, gaps, recognition
-from wingspan.evaluation.buckets import Bucket
-from wingspan.evaluation.intervals import Interval, quantile_intervals, steps
-from wingspan.evaluation.roles import nested_roles
-from wingspan.evaluation.seen import Seen
+from wingspan.evaluation.buckets import (
+    ATTRIBUTES,
+    Bucket,
+    Interval,
+    Seen,
+    buckets,
+    gaps,
+    nested_roles,
+    quantile_intervals,
+    steps,
+)
+from wingspan.evaluation.scores import recognition
 from wingspan.text import Document, Entity, Span
 
 

@@ -10,13 +10,14 @@ from wingspan.evaluation.calibration import (
     WARMEST,
     Calibration,
     calibration_of,
+    choose_thresholds,
+    curves,
     fit_temperature,
     log_loss,
     reliability,
     scored,
     softmax,
 )
-from wingspan.evaluation.thresholds import choose_thresholds, curves
 from wingspan.text import Document, Entity
 
 TEXT = "x" * 30

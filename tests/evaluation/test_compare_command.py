@@ -9,7 +9,7 @@ import pytest
 from test_score_command import record, write
 
 from wingspan.cli import main
-from wingspan.runs.compare import name_systems
+from wingspan.cli.compare import name_systems
 
 GOLD = [("drug", 0, 7), ("sign", 18, 35), ("[site]", 25, 30)]
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from wingspan.evaluation import MODES, recognition
 from wingspan.evaluation.comparison import compare
-from wingspan.evaluation.moved_errors import MOVES, Error, errors_of, moved
+from wingspan.evaluation.errors import MOVES, Error, errors_of, moved
+from wingspan.evaluation.scores import MODES, recognition
 from wingspan.text import Document, Entity
 
 

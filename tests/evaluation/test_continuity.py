@@ -4,12 +4,17 @@ import json
 import pytest
 from rich.console import Console
 
-from wingspan.analysis.report.building import from_documents
-from wingspan.analysis.report.subject import Subject
-from wingspan.corpora import write
-from wingspan.evaluation import by_continuity, continuous_entities, discontinuous_sentences, recognition
-from wingspan.evaluation.continuity import sentence_starts
-from wingspan.runs import score as run
+from wingspan.cli import score as run
+from wingspan.corpora.formats import write
+from wingspan.evaluation.scores import (
+    by_continuity,
+    continuous_entities,
+    discontinuous_sentences,
+    recognition,
+    sentence_starts,
+)
+from wingspan.report import from_documents
+from wingspan.report.blocks import Subject
 from wingspan.text import Document, Entity, Span
 
 TEXT = "He had muscle pain and fatigue. The fever was high. Pain in arms and legs."
@@ -82,7 +87,7 @@ def files(tmp_path):
 
 
 def test_the_command_has_a_table_and_keys(files):
-    result = run.score(*files)
+    result = run.score_files(*files)
     figures = json.loads(json.dumps(run.figures(result)))
     assert {name: part["tp"] for name, part in figures["continuity"].items()} == {
         "discontinuous": 1,
@@ -94,7 +99,7 @@ def test_the_command_has_a_table_and_keys(files):
     run.show(result, console)
     assert "discontinuous entities, whole" in console.file.getvalue()
     assert "sentences with a discontinuous entity" in console.file.getvalue()
-    (subset,) = run.score(*files, subset="discontinuous-sentences")
+    (subset,) = run.score_files(*files, subset="discontinuous-sentences")
     assert (subset.micro.correct, subset.micro.found, subset.micro.gold) == (3, 5, 4)
     assert "continuity" not in subset.to_dict()
 

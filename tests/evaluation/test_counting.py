@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from wingspan.evaluation import MODES, recognition
-from wingspan.evaluation.counting import figures, tabulate
+from wingspan.evaluation.scores import MODES, recognition
+from wingspan.evaluation.significance import figures, tabulate
 from wingspan.text import Document, Entity, Span
 
 

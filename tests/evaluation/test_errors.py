@@ -3,8 +3,9 @@
 import pytest
 import scoring_samples as samples
 
-from wingspan.evaluation import confusion, error_rate_gaps, errors, recognition
-from wingspan.evaluation.errors import KINDS, Mistake, judge_documents
+from wingspan.evaluation.buckets import error_rate_gaps
+from wingspan.evaluation.errors import KINDS, Mistake, confusion, errors, judge_documents
+from wingspan.evaluation.scores import recognition
 from wingspan.text import Document, Entity, Span
 
 # "will it rain this night": the running example of paper 002, with "this night in May" to have something around it

@@ -6,8 +6,8 @@ from itertools import permutations
 import pytest
 import scoring_samples as samples
 
-from wingspan.evaluation import MODES, match, recognition
-from wingspan.evaluation.assignment import NOWHERE, heaviest
+from wingspan.evaluation.matching import NOWHERE, heaviest, match
+from wingspan.evaluation.scores import MODES, recognition
 from wingspan.text import Entity, Span
 
 

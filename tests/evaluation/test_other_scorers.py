@@ -6,7 +6,7 @@ from nervaluate import Evaluator
 from seqeval.metrics.v1 import precision_recall_fscore_support
 from seqeval.scheme import IOB2
 
-from wingspan.evaluation import recognition
+from wingspan.evaluation.scores import recognition
 from wingspan.text import Document, Entity, Span
 
 MODES_THERE = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}

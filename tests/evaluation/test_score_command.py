@@ -8,10 +8,10 @@ import sys
 import pytest
 from rich.console import Console
 
-from wingspan.evaluation import recognition, typing
-from wingspan.runs import score as run
-from wingspan.runs.tables import print_modes, print_scores, print_seeds
+from wingspan.cli import score as run
+from wingspan.evaluation.scores import recognition, typing
 from wingspan.text import Document, Entity
+from wingspan.views.tables import print_modes, print_scores, print_seeds
 
 TEXT = "Aspirin eased the severe chest pain of two patients."
 
@@ -99,7 +99,7 @@ def test_scoring_imports_no_torch(files):
 
 
 def test_all_modes_at_once_keep_strict_on_top(files):
-    result = run.score(*files, mode="all")
+    result = run.score_files(*files, mode="all")
     figures = run.figures(result)
     assert figures["mode"] == "strict"
     assert list(figures["modes"]) == ["exact", "partial", "type", "lenient", "fragments"]
@@ -108,22 +108,22 @@ def test_all_modes_at_once_keep_strict_on_top(files):
 
 
 def test_subsets(files):
-    (documents,) = run.score(*files, subset="discontinuous-documents")
-    (entities,) = run.score(*files, subset="discontinuous-entities")
+    (documents,) = run.score_files(*files, subset="discontinuous-documents")
+    (entities,) = run.score_files(*files, subset="discontinuous-entities")
     assert (documents.micro.gold, documents.micro.found) == (1, 1)
     assert (entities.micro.gold, entities.micro.found) == (1, 0)
     with pytest.raises(ValueError, match="unknown subset"):
-        run.score(*files, subset="odd")
+        run.score_files(*files, subset="odd")
 
 
 def test_typing_has_its_own_protocol(files):
     gold, found = files
-    scores = run.score(gold, gold, protocol="typing")
+    scores = run.score_files(gold, gold, protocol="typing")
     assert run.figures(scores)["accuracy"] == 100
     with pytest.raises(ValueError, match="use recognition for found spans"):
-        run.score(gold, found, protocol="typing")
+        run.score_files(gold, found, protocol="typing")
     with pytest.raises(ValueError, match="unknown protocol"):
-        run.score(gold, found, protocol="guessing")
+        run.score_files(gold, found, protocol="guessing")
 
 
 def shown(print_them, *arguments, terminal=False, width=80):

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wingspan.evaluation.counting import CountTable, figures
-from wingspan.evaluation.resampling import bootstrap, parts, randomization
 from wingspan.evaluation.significance import (
+    CountTable,
+    bootstrap,
     bootstrap_p,
     differences,
+    figures,
     holm,
     intervals,
     mcnemar,
+    parts,
+    randomization,
     randomization_p,
     system_intervals,
 )
@@ -127,7 +130,7 @@ def test_draws_depend_on_the_seed_and_not_on_the_portions(monkeypatch):
     counts = simulated(np.random.default_rng(9), 30, (0.7, 0.8, 0.9))
     whole = bootstrap(counts, [[0, 1], [2]], 50, seed=3)
     tossed = randomization(counts[:, 0], counts[:, 1], 50, seed=3)
-    monkeypatch.setattr("wingspan.evaluation.resampling.CELLS", 30 * 7)
+    monkeypatch.setattr("wingspan.evaluation.significance.CELLS", 30 * 7)
     assert len(list(parts(50, 30))) == 8
     assert np.allclose(bootstrap(counts, [[0, 1], [2]], 50, seed=3), whole)
     assert not np.allclose(bootstrap(counts, [[0, 1], [2]], 50, seed=4), whole)

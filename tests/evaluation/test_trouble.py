@@ -1,7 +1,6 @@
 """The worst sentences, repeated mistakes, and labels that training contradicts, by hand."""
 
-from wingspan.evaluation import label_conflicts, repeated_mistakes, worst_documents, worst_sentences
-from wingspan.evaluation.trouble import Repeated
+from wingspan.evaluation.worst import Repeated, label_conflicts, repeated_mistakes, worst_documents, worst_sentences
 from wingspan.text import Document, Entity, Span
 
 TEXT = "Aspirin eased the pain. The second trial of Aspirin and codeine failed. Nothing was lost."

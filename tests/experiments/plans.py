@@ -18,10 +18,9 @@ from rich.console import Console
 
 from killing import deadly
 from trainings import TINY
-from wingspan.corpora import write
-from wingspan.experiments.plan import Plan
-from wingspan.experiments.plan_file import read_plan
-from wingspan.runs.experiment import experiment
+from wingspan.corpora.formats import write
+from wingspan.experiments.plan import Plan, read_plan
+from wingspan.experiments.run import run_experiment
 from wingspan.text import Document, Entity, Span
 from wingspan.training.journal import Journal
 
@@ -86,7 +85,7 @@ def plan(folder: Path, **changes: Any) -> Plan:
 
 def started(plan: Plan, kill: tuple[str, int] | None = None) -> multiprocessing.Process:
     """A process that carries a plan out."""
-    return forked(experiment, plan, kill=kill)
+    return forked(run_experiment, plan, kill=kill)
 
 
 def forked(target: Callable, *arguments: object, kill: tuple[str, int] | None = None) -> multiprocessing.Process:

@@ -11,13 +11,10 @@ import pytest
 from plans import QUICK, documents, make_corpora, plan, plan_file, started
 from rich.console import Console
 
-from wingspan.corpora import read
+from wingspan.corpora.formats import read
 from wingspan.evaluation.scores import recognition
-from wingspan.experiments.ledger import Ledger
-from wingspan.experiments.schedule import Schedule, Task
-from wingspan.runs import experiment_workers
-from wingspan.runs.experiment import experiment
-from wingspan.runs.experiment_checks import check
+from wingspan.experiments import run
+from wingspan.experiments.run import Ledger, Schedule, Task, check, run_experiment
 
 QUIET = Console(quiet=True)
 
@@ -34,7 +31,7 @@ def lasting(line: dict) -> dict:
 def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    undisturbed = experiment(plan(tmp_path / "whole"), QUIET)
+    undisturbed = run_experiment(plan(tmp_path / "whole"), QUIET)
     assert undisturbed.runs == undisturbed.done == 18
     assert any(cell.spread.mean > 50 for table in undisturbed.tables for _, cells in table.rows for cell in cells)
 
@@ -54,7 +51,7 @@ def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
     before = {line["id"]: line for line in Ledger(killed.output).lines().values()}
     assert 7 <= len(before) < 18
 
-    last = experiment(killed, QUIET)
+    last = run_experiment(killed, QUIET)
     assert last.done == 18
     assert last.tables == undisturbed.tables
     for suffix in ("md", "tex", "html"):
@@ -88,7 +85,7 @@ def test_a_run_with_checkpoints_goes_on_in_the_middle(tmp_path):
     process = started(one, ("step", 8))  # in the third epoch of six
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert experiment(one, QUIET).done == 1
+    assert run_experiment(one, QUIET).done == 1
     (line,) = lines(tmp_path)
     log = (tmp_path / "results" / "logs" / f"{line['id']}.log").read_text()
     assert log.count("epoch 1 ") == 1
@@ -96,7 +93,7 @@ def test_a_run_with_checkpoints_goes_on_in_the_middle(tmp_path):
     assert not (tmp_path / "results" / "running" / line["id"]).exists()
     (tmp_path / "again").mkdir()
     whole = plan(tmp_path / "again", seeds=[1], recipes=["baseline"], corpora=make_corpora(tmp_path / "again")[:1])
-    experiment(whole, QUIET)
+    run_experiment(whole, QUIET)
     assert lasting(lines(tmp_path / "again")[0]) == lasting(line)
 
 
@@ -136,9 +133,9 @@ def test_workers_start_from_nothing_for_a_gpu(tmp_path):
     one = plan(tmp_path, workers=1, seeds=[1], recipes=["baseline"])
     tasks = check(one)
     schedule = Schedule([Task(name, assignment.run) for name, assignment in tasks.items()])
-    outcomes = [outcome.status for _, outcome in experiment_workers.in_workers(schedule, tasks, 1, 1, "cuda")]
+    outcomes = [outcome.status for _, outcome in run.in_workers(schedule, tasks, 1, 1, "cuda")]
     assert outcomes == ["done", "done"]
-    assert experiment_workers.starting("cuda").get_start_method() == "spawn"
+    assert run.starting("cuda").get_start_method() == "spawn"
 
 
 def test_lines_counts_predictions_and_models_agree(tmp_path, shell):
@@ -238,7 +235,7 @@ def test_a_file_that_is_no_plan(tmp_path, shell):
 
 
 def test_a_corpus_that_changed_is_another_run(tmp_path, shell):
-    from wingspan.corpora import write
+    from wingspan.corpora.formats import write
 
     path = plan_file(tmp_path, seeds=[1], recipes=["baseline"])
     shell("experiment", path)

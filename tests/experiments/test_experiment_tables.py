@@ -6,13 +6,20 @@ from pathlib import Path
 import pytest
 
 from wingspan.evaluation.scores import Counts
-from wingspan.experiments.marks import p_value, p_values
 from wingspan.experiments.plan import Plan, PlannedCorpus, System
-from wingspan.experiments.provenance import provenance
-from wingspan.experiments.published import read_published
-from wingspan.experiments.rendering import html, latex, markdown
-from wingspan.experiments.tables import Place, make_tables
-from wingspan.runs.experiment_curves import curves, write_curves
+from wingspan.experiments.results import (
+    Place,
+    curves,
+    html,
+    latex,
+    make_tables,
+    markdown,
+    p_value,
+    p_values,
+    provenance,
+    read_published,
+    write_curves,
+)
 
 PLAN = Plan(
     "Trial",

@@ -6,11 +6,8 @@ import pytest
 from plans import documents, plan
 
 from wingspan.evaluation.scores import Counts
-from wingspan.experiments.fractions import fraction_of
-from wingspan.experiments.ledger import Ledger
-from wingspan.experiments.plan import PlannedCorpus, identity
-from wingspan.experiments.plan_file import read_plan
-from wingspan.experiments.schedule import RETRY, Schedule, Task
+from wingspan.experiments.plan import PlannedCorpus, fraction_of, identity, read_plan
+from wingspan.experiments.run import RETRY, Ledger, Schedule, Task
 from wingspan.text import Document
 
 

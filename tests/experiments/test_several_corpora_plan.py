@@ -7,9 +7,8 @@ from plans import plan, plan_file
 from rich.console import Console
 
 from several import save_two
-from wingspan.experiments.plan_file import read_plan
-from wingspan.runs.experiment import experiment
-from wingspan.runs.experiment_checks import check
+from wingspan.experiments.plan import read_plan
+from wingspan.experiments.run import check, run_experiment
 
 
 def test_several_corpora_are_one_column_scored_on_their_target(tmp_path):
@@ -17,7 +16,7 @@ def test_several_corpora_are_one_column_scored_on_their_target(tmp_path):
     alone = {"name": "alone", "train": "drugs-train.jsonl", "dev": "drugs-dev.jsonl"}
     changes = {"recipes": ["baseline"], "seeds": [1], "evaluate": ["dev"], "workers": 0}
     made = plan(tmp_path, corpora=[alone, {"name": "both", "corpora": "corpora.toml"}], **changes)
-    assert experiment(made, Console(quiet=True)).done == 2
+    assert run_experiment(made, Console(quiet=True)).done == 2
     lines = [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]
     found = {line["corpus"]["name"]: line for line in lines}
     assert (found["alone"]["train_documents"], found["both"]["train_documents"]) == (3, 6)

@@ -14,14 +14,12 @@ import pytest
 from plans import QUICK, forked, make_corpora, plan, plan_file
 from rich.console import Console
 
-from wingspan.experiments.settings_file import SettingsFile, read_settings, write_settings
-from wingspan.ranges import DEFAULT, Between, OneOf, Times, parse_range
+from wingspan.recipe import DEFAULT, Between, OneOf, Times, parse_range
+from wingspan.recipe_json import SettingsFile, read_settings, write_settings
 from wingspan.recipes import NAMES, find, ranges
-from wingspan.runs import tune_trials
-from wingspan.runs.tune import tune
-from wingspan.runs.tune_space import own_values, search_space, value_of
-from wingspan.runs.tune_study import Place, open_study
-from wingspan.runs.tune_trials import Order
+from wingspan.tuning import search
+from wingspan.tuning.search import Order, Place, open_study, tune
+from wingspan.tuning.space import own_values, search_space, value_of
 
 pytest.importorskip("optuna")
 QUIET = Console(quiet=True)
@@ -143,7 +141,7 @@ def pretend(job, console) -> None:
 
 
 def test_hopeless_trials_end_early_and_what_matters_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(tune_trials, "run", pretend)
+    monkeypatch.setattr(search, "run", pretend)
     space = {
         "train.learning_rate": Between(1e-3, 3e-2),
         "train.warmup": Between(0.0, 0.2),
@@ -169,7 +167,7 @@ def test_a_failed_trial_is_told_and_counts(tmp_path, monkeypatch, capsys):
     def broken(job, console):
         raise ValueError("the loss 'loss' is nan")
 
-    monkeypatch.setattr(tune_trials, "run", broken)
+    monkeypatch.setattr(search, "run", broken)
     found = tune(order(tmp_path, trials=2), Console(width=200))
     assert [trial["problem"] for trial in found.trials] == ["the loss 'loss' is nan"] * 2
     assert found.best is None
@@ -179,7 +177,7 @@ def test_a_failed_trial_is_told_and_counts(tmp_path, monkeypatch, capsys):
 
 
 def test_a_time_budget_starts_nothing_it_cannot_finish(tmp_path, monkeypatch):
-    monkeypatch.setattr(tune_trials, "run", lambda job, console: time.sleep(0.3) or pretend(job, console))
+    monkeypatch.setattr(search, "run", lambda job, console: time.sleep(0.3) or pretend(job, console))
     assert tune(order(tmp_path, time_budget=0), QUIET).trials == []
     found = tune(order(tmp_path, time_budget=2, trials=100, pruner="none"), QUIET)
     assert 1 <= len(found.trials) < 8
@@ -207,7 +205,7 @@ def test_mistakes_are_one_sentence(options, said, tmp_path, shell):
 
 
 def test_a_study_of_something_else_is_not_mixed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tune_trials, "run", pretend)
+    monkeypatch.setattr(search, "run", pretend)
     asked = order(tmp_path, trials=1)
     tune(asked, QUIET)
     with pytest.raises(ValueError, match="was made with another ranges"):

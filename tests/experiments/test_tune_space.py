@@ -6,10 +6,10 @@ import pytest
 from plans import make_corpora
 
 from trainings import TINY
-from wingspan.ranges import Between
+from wingspan.recipe import Between
 from wingspan.recipes import find, ranges, variants
-from wingspan.runs.train import prepare
-from wingspan.runs.tune_space import own_values, search_space, value_of
+from wingspan.training.run import prepare
+from wingspan.tuning.space import own_values, search_space, value_of
 
 RATES = "train.factors.objectives.generate"
 GENERATING = {"terms.generate.weight", "terms.generate.objective.latent_size", RATES}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora import read, write
+from wingspan.corpora.formats import read, write
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ from rich.cells import cell_len
 from rich.color import Color
 from rich.console import Console
 
-from wingspan.runs.glyphs import glyphs, wrapped
-from wingspan.runs.highlight import legend, show
 from wingspan.text import Document, Entity, Span
-from wingspan.views.colors import PALETTE, label_colors
+from wingspan.views.html import PALETTE, label_colors
+from wingspan.views.terminal import glyphs, legend, show, wrapped
 
 
 def found(text: str, label: str, *parts: str) -> Entity:

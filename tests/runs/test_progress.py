@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from wingspan.evaluation.scores import recognition
-from wingspan.runs.progress import TrainingBar
 from wingspan.text import Document, Entity
 from wingspan.training.loop import Progress
+from wingspan.training.progress import TrainingBar
 from wingspan.training.state import Place
 
 GOLD = [Document("d", "fever and cough", (Entity.at("S", 0, 5), Entity.at("S", 10, 15)))]

@@ -12,8 +12,8 @@ from wingspan.labels import LabelSet
 from wingspan.recipe import assemble
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, Entity
-from wingspan.training.adopting import adopt, both, renamed
-from wingspan.training.fitting import fit
+from wingspan.training.fit import fit
+from wingspan.training.warm_start import adopt, both, renamed
 
 LABELS = LabelSet({"main": ("Drug", "Gene")})
 WIDER = LabelSet({"main": ("Cell", "Drug", "Gene", "Organ")})

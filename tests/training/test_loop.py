@@ -13,13 +13,12 @@ from trainings import HASHED, dev_documents, on_cpu, run_of, tiny, train_documen
 from wingspan.evaluation.scores import recognition
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Phase, Term
-from wingspan.runs.reading import Corpora
-from wingspan.runs.train import Job
-from wingspan.runs.train_seeds import train_seeds
 from wingspan.training import loop
-from wingspan.training.hardware import accelerator_for
+from wingspan.training.corpora import Corpora
 from wingspan.training.journal import read_journal
 from wingspan.training.loop import Data, train
+from wingspan.training.processes import accelerator_for
+from wingspan.training.run import Job, train_seeds
 from wingspan.training.state import latest_state, load_place
 
 

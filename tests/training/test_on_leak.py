@@ -11,14 +11,12 @@ from rich.console import Console
 import wingspan
 from copies import invented_text
 from trainings import TINY, dev_documents, train_documents
-from wingspan.corpora import write
-from wingspan.corpora.several import CorporaPlan, OneOfSeveral
+from wingspan.corpora.formats import write
 from wingspan.corpora.statistics import describe
-from wingspan.runs.leak_handling import handle_leaks
-from wingspan.runs.reading import Corpora
-from wingspan.runs.train import Job, prepare
-from wingspan.runs.train_seeds import train_seeds
 from wingspan.text import Document
+from wingspan.training.corpora import Corpora, handle_leaks
+from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral
+from wingspan.training.run import Job, prepare, train_seeds
 
 QUICK = {**TINY, "train.epochs": 1}
 TRAIN, DEV, TEST = train_documents(8), dev_documents(2), dev_documents(4)[2:]

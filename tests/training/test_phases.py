@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from names import Invented
 from trainings import dev_documents, on_cpu, run_of, tiny
 from wingspan.recipe import Phase
-from wingspan.record import override
+from wingspan.recipe_json import override
 from wingspan.training.loop import Data, train
 
 

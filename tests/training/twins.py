@@ -20,19 +20,18 @@ import wingspan
 from names import Invented
 from several import two_corpora
 from trainings import HASHED, TINY, dev_documents, entities, tiny, train_documents
-from wingspan.adapters import Lora
-from wingspan.base_models import set_dropout
 from wingspan.candidates import Grid
 from wingspan.cli import main
+from wingspan.encoders.loading import set_dropout
+from wingspan.encoders.lora import Lora
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.recipe import Phase, Recipe
+from wingspan.recipe_json import override
 from wingspan.recognizer import Recognizer
-from wingspan.record import override
-from wingspan.runs.processes import speak_into
-from wingspan.training.fitting import fit
-from wingspan.training.hardware import accelerator_for
+from wingspan.training.fit import fit
 from wingspan.training.loop import Data, Progress, Run
 from wingspan.training.loop import train as train_loop
+from wingspan.training.processes import accelerator_for, speak_into
 
 torch.set_num_threads(1)
 train_documents()

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wingspan.text import Entity, Span
-from wingspan.views.lanes import lanes, pieces
+from wingspan.views.html import lanes, pieces
 
 LENGTH = 12
 SPANS = st.tuples(st.integers(0, LENGTH - 1), st.integers(1, 4)).map(lambda p: Span(p[0], min(LENGTH, p[0] + p[1])))

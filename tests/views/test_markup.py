@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wingspan.text import Document, Entity, Span
-from wingspan.views.colors import label_colors
-from wingspan.views.markup import cell, escaped, legend, marked, tally
+from wingspan.views.html import cell, escaped, label_colors, legend, marked, tally
 
 
 class Reader(HTMLParser):

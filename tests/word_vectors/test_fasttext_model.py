@@ -3,8 +3,8 @@ import struct
 import numpy as np
 import pytest
 
-from wingspan.word_vectors import cache, open_vectors
-from wingspan.word_vectors.fasttext_model import MAGIC, fnv
+from wingspan.encoders import vectors
+from wingspan.encoders.vectors import MAGIC, fnv, open_vectors
 
 WORDS = ["the", "naïve", "</s>"]
 BUCKETS, SIZE = 11, 4
@@ -36,7 +36,7 @@ def test_the_hash():
 
 @pytest.mark.parametrize("small", [0, 1 << 20])
 def test_a_word_is_the_mean_of_its_row_and_its_parts(tmp_path, monkeypatch, small):
-    monkeypatch.setattr(cache, "SMALL", small)
+    monkeypatch.setattr(vectors, "SMALL", small)
     (tmp_path / "m.bin").write_bytes(model())
     for _ in range(2):  # the second time from the cache, where there is one
         source = open_vectors(tmp_path / "m.bin")

@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from wingspan.word_vectors import cooccurrence
-from wingspan.word_vectors.cooccurrence import Counts, Layout, PairCounter, merged_on_disk, pairs_within
-from wingspan.word_vectors.glove import Glove, GloveSettings
+from wingspan.training import vector_training
+from wingspan.training.vector_training import (
+    Counts,
+    Glove,
+    GloveSettings,
+    Layout,
+    PairCounter,
+    merged_on_disk,
+    pairs_within,
+)
 
 TEXTS = [[0, 1, 2, 0, 3], [2, 2, 4], [5], [6, 1, 0, 1, 5, 3, 2]]
 WINDOW = 3
@@ -80,9 +87,9 @@ def test_merging_holds_few_pairs_at_once(tmp_path, monkeypatch):
     draw = np.random.default_rng(0)
     runs = [Counts(np.unique(draw.integers(0, 50_000, 20_000)), np.empty(0)) for _ in range(5)]
     runs = [Counts(keys, np.ones(len(keys))) for keys, _ in runs]
-    most, merge = [], cooccurrence.merged_in_memory
+    most, merge = [], vector_training.merged_in_memory
     monkeypatch.setattr(
-        cooccurrence, "merged_in_memory", lambda some: most.append(sum(len(c.keys) for c in some)) or merge(some)
+        vector_training, "merged_in_memory", lambda some: most.append(sum(len(c.keys) for c in some)) or merge(some)
     )
     merged = merged_on_disk(runs, tmp_path / "all", 4_000)
     assert max(most) <= 4_000

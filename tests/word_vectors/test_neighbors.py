@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
-from wingspan.corpora.concept_table import Strings
-from wingspan.word_vectors import neighbors
-from wingspan.word_vectors.neighbors import nearest
-from wingspan.word_vectors.table import WordIndex, WordVectors
+from wingspan.corpora.lexicon import Strings
+from wingspan.encoders import vectors as vector_files
+from wingspan.encoders.vectors import WordIndex, WordVectors, nearest
 
 
 def test_neighbors_are_the_words_of_the_smallest_angle(monkeypatch):
-    monkeypatch.setattr(neighbors, "ROWS", 2)
+    monkeypatch.setattr(vector_files, "ROWS", 2)
     words = ["red", "blue", "green", "zero", "back"]
     vectors = np.array([[2, 0], [1, 1], [0, 3], [0, 0], [-1, 0]], np.float16)
     source = WordVectors(WordIndex.of(Strings.of(words)), vectors)

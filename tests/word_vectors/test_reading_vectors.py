@@ -7,7 +7,7 @@ import torch
 
 from names import generation
 from tiny import sentence
-from wingspan.word_vectors import open_vectors, read_vectors
+from wingspan.encoders.vectors import open_vectors, read_vectors
 
 TEXT = "red 1 2 3\nCell 4 5 6\nother 7 8 9\n"
 

@@ -6,13 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from wingspan.word_vectors import cache, open_vectors
+from wingspan.encoders import vectors
+from wingspan.encoders.vectors import open_vectors
 
 
 @pytest.fixture
 def large(tmp_path, monkeypatch):
     """A file that counts as large."""
-    monkeypatch.setattr(cache, "SMALL", 10)
+    monkeypatch.setattr(vectors, "SMALL", 10)
     path = tmp_path / "v.txt"
     path.write_text("".join(f"word{n} {n} {n + 0.5}\n" for n in range(9_000)))
     return path
@@ -21,7 +22,7 @@ def large(tmp_path, monkeypatch):
 def test_a_large_file_is_read_once(large, monkeypatch):
     first = open_vectors(large)
     assert isinstance(first.vectors, np.memmap)
-    monkeypatch.setattr(cache, "blocks_of", None)  # a second reading would fail
+    monkeypatch.setattr(vectors, "blocks_of", None)  # a second reading would fail
     again = open_vectors(large)
     assert len(again) == 9_000
     assert again.of(["word0", "word8999", "word4097"]).tolist() == [[0, 0.5], [8999, 8999.5], [4097, 4097.5]]
@@ -53,9 +54,9 @@ def test_where_nothing_can_be_written_files_are_read(large, monkeypatch, number)
     def refuse(*_, **__):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(cache.Path, "mkdir", refuse)
+    monkeypatch.setattr(vectors.Path, "mkdir", refuse)
     assert open_vectors(large).of(["word7"]).tolist() == [[7, 7.5]]
-    assert not cache.cache_of(large).exists()
+    assert not vectors.cache_of(large).exists()
 
 
 def test_what_is_wrong_leaves_no_cache(large):

@@ -1,9 +1,10 @@
-"""The shell: one verb, one function in `runs/`, imported when called. Users see one sentence, never a traceback."""
+"""The shell: one module per verb, loaded when it is called. Users see one sentence, never a traceback."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 import typer
 from typer.models import CommandInfo
@@ -23,24 +24,13 @@ VERBS = (
     *("convert", "validate", "split", "leaks", "show", "label-map", "lexicon", "vectors"),
 )
 """All commands in the order in which one meets them: models, then what they are worth, then data."""
+HOMES = {"info": "recipes", "tune": "experiment"}
+"""Modules of the verbs that share one."""
 
 
 def main() -> None:
     """The entry point: a mistake of the user's or of the file's is one sentence and exit code 1."""
-    from wingspan.cli import (  # noqa: F401  each adds its commands to the app
-        analysis,
-        calibrating,
-        data,
-        experiments,
-        label_maps,
-        lexicon,
-        models,
-        scoring,
-        training,
-        vectors,
-    )
-
-    app.registered_commands.sort(key=lambda command: VERBS.index(verb_of(command)))
+    load_verbs(sys.argv[1:2])
     try:
         check_processes()
         app()
@@ -56,6 +46,13 @@ def main() -> None:
     except (ValueError, OSError) as error:
         print(f"wingspan: {describe(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def load_verbs(asked: list[str]) -> None:
+    """Adds the asked verb to the app, or all of them where none is asked: each module registers its commands."""
+    for verb in asked if set(asked) <= set(VERBS) and asked else VERBS:
+        import_module(f"wingspan.cli.{HOMES.get(verb, verb).replace('-', '_')}")
+    app.registered_commands.sort(key=lambda command: VERBS.index(verb_of(command)))
 
 
 def verb_of(command: CommandInfo) -> str:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from wingspan.corpora.align import Outcome
 from wingspan.corpora.fragments import mistaken
-from wingspan.corpora.segment import Measure, Segmenting, segment
+from wingspan.corpora.segment import Measure, Outcome, Segmenting, segment
 from wingspan.text import Document, Entity, Sentence, Span
 
 Overlap = Literal["flat", "nested", "any"]

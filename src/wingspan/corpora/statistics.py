@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wingspan.corpora.overlaps import nested_and_crossing
-from wingspan.corpora.sameness import text_key
-from wingspan.corpora.word_level import WordRanges, word_spans
+from wingspan.corpora.words import WordRanges, text_key, word_spans
 from wingspan.text import Document
 
 QUANTILES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}

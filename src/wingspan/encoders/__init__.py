@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
 
-from wingspan.adapters import Lora
 from wingspan.batch import Inputs, Tokenize
+from wingspan.encoders.lora import Lora
 from wingspan.text import Sentence
 
 __all__ = ["Encoder", "Tokenize", "Words"]

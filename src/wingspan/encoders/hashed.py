@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wingspan.batch import Inputs, word_units
+from wingspan.batch import Inputs, Tokenize, word_units
 from wingspan.corpora.words import kind
-from wingspan.encoders import Encoder, Tokenize, Words
-from wingspan.recurrent import BiLSTM
+from wingspan.encoders import Encoder, Words
+from wingspan.layers.lstm import BiLSTM
 from wingspan.text import Sentence
 
 FEATURES = 10

@@ -14,26 +14,27 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from wingspan.adapters import MARK, Lora, merge, merged, put_in
-from wingspan.base_models import (
+from wingspan.batch import SHAPES, Inputs
+from wingspan.encoders import Encoder, Words
+from wingspan.encoders.loading import (
     UNLOADABLE,
+    Bits,
     base_record,
     build_model,
+    keep_exact,
     open_named,
     open_tokenizer,
     quiet,
     said,
     set_dropout,
+    store_elsewhere,
 )
-from wingspan.batch import SHAPES, Inputs
-from wingspan.blocks import attention_bias, bert_shaped
-from wingspan.corpus_tokens import CorpusTokens
-from wingspan.encoders import Encoder, Words
-from wingspan.fused import call_fused
-from wingspan.piece_pooling import Pooling, pool_pieces
-from wingspan.pieces import CorpusToken, PieceTokenize
-from wingspan.precision import at_least_float32, working_type
-from wingspan.quantization import Bits, keep_exact, store_elsewhere
+from wingspan.encoders.lora import MARK, Lora, merge, merged, put_in
+from wingspan.encoders.tokenize import CorpusToken, PieceTokenize
+from wingspan.layers.autocast import at_least_float32, working_type
+from wingspan.layers.bert_blocks import attention_bias, bert_shaped, call_fused
+from wingspan.layers.corpus import CorpusTokens
+from wingspan.layers.pooling import Pooling, pool_pieces
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BASE = "encoder/base.json"

@@ -3,18 +3,38 @@
 Two protocols, never mixed: `recognition` scores found entities, `typing` scores the labels of given spans.
 """
 
-from wingspan.evaluation.attributes import ATTRIBUTES, Attribute
-from wingspan.evaluation.buckets import Bucket, BucketTable, Gap, buckets, error_rate_gaps, gaps
-from wingspan.evaluation.confusion import Confusion, confusion
-from wingspan.evaluation.continuity import by_continuity, continuous_entities, discontinuous_sentences
-from wingspan.evaluation.errors import Errors, Mistake, errors
-from wingspan.evaluation.given_spans import TypingScores, typing
-from wingspan.evaluation.matching import Match, Mode, Verdict, match
-from wingspan.evaluation.pairing import discontinuous_documents, discontinuous_entities, pair
-from wingspan.evaluation.placing import Placed, place_on_gold
-from wingspan.evaluation.scores import MODES, Average, Counts, Scores, recognition
-from wingspan.evaluation.seeds import Row, Spread, average_rows, label_rows, over_seeds, spread
-from wingspan.evaluation.trouble import (
+from wingspan.evaluation.buckets import ATTRIBUTES, Attribute, Bucket, BucketTable, Gap, buckets, error_rate_gaps, gaps
+from wingspan.evaluation.errors import Confusion, Errors, Mistake, confusion, errors
+from wingspan.evaluation.matching import (
+    Match,
+    Mode,
+    Placed,
+    Verdict,
+    discontinuous_documents,
+    discontinuous_entities,
+    match,
+    pair,
+    place_on_gold,
+)
+from wingspan.evaluation.scores import (
+    MODES,
+    Average,
+    Counts,
+    Row,
+    Scores,
+    Spread,
+    TypingScores,
+    average_rows,
+    by_continuity,
+    continuous_entities,
+    discontinuous_sentences,
+    label_rows,
+    over_seeds,
+    recognition,
+    spread,
+    typing,
+)
+from wingspan.evaluation.worst import (
     Conflict,
     Repeated,
     Trouble,

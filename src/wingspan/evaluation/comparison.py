@@ -7,19 +7,22 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from wingspan.evaluation.counting import AVERAGES, FIGURES, CountTable, Rows, tabulate
+from wingspan.evaluation.errors import Moved, errors_of, moved
 from wingspan.evaluation.matching import Mode
-from wingspan.evaluation.moved_errors import Moved, errors_of, moved
-from wingspan.evaluation.pairing import pair as in_pairs
-from wingspan.evaluation.scores import remarks_on
-from wingspan.evaluation.seeds import Spread, spread
+from wingspan.evaluation.matching import pair as in_pairs
+from wingspan.evaluation.scores import Spread, remarks_on, spread
 from wingspan.evaluation.significance import (
+    AVERAGES,
+    FIGURES,
     ROUNDING,
+    CountTable,
     Difference,
     Interval,
+    Rows,
     differences,
     holm,
     system_intervals,
+    tabulate,
 )
 from wingspan.text import Document
 

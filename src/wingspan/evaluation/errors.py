@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
-from wingspan.evaluation.matching import overlaps
-from wingspan.evaluation.pairing import pair
+from wingspan.evaluation.matching import Mode, fragments, match, overlaps, pair
+from wingspan.evaluation.significance import mcnemar
 from wingspan.text import Document, Entity, reading_order
 
 Kind = Literal["boundary", "type", "both", "missed", "spurious"]
@@ -196,3 +196,165 @@ def _shared(one: Entity, other: Entity) -> int:
 
 def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
+
+
+# --- Which label was taken for which: the confusion matrix, with a row and a column for nothing.
+
+
+Boundaries = Literal["exact", "overlap"]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often a gold label met a found label. None stands for nothing: missed on the right, spurious on the left."""
+
+    labels: tuple[str, ...]
+    counts: Mapping[tuple[str | None, str | None], int]
+
+    @property
+    def matrix(self) -> list[list[int]]:
+        """Rows are gold, columns are found, both in the order of `labels`; the last row and column are nothing."""
+        names = (*self.labels, None)
+        return [[self.counts.get((wanted, given), 0) for given in names] for wanted in names]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Labels and matrix as plain data."""
+        return {"labels": list(self.labels), "matrix": self.matrix}
+
+
+def confusion(
+    gold: Sequence[Document],
+    found: Sequence[Document],
+    boundaries: Boundaries = "exact",
+    *,
+    allow_missing: bool = False,
+) -> Confusion:
+    """The confusion matrix of labels.
+
+    exact: labels meet where all fragments are equal. overlap: also where entities share a character, and as many equal
+    labels meet as possible. Either way an entity meets at most one of the other side.
+    """
+    if boundaries not in ("exact", "overlap"):
+        raise ValueError(f"unknown boundaries {boundaries!r}; use exact or overlap")
+    counts: Counter[tuple[str | None, str | None]] = Counter()
+    for wanted, given in pair(gold, found, allow_missing):
+        for verdict, one, other in match(wanted.entities, given.entities, "exact" if boundaries == "exact" else "type"):
+            if boundaries == "exact" and verdict == "incorrect" and one and other:
+                counts[one.label, None] += 1
+                counts[None, other.label] += 1
+            else:
+                counts[one.label if one else None, other.label if other else None] += 1
+    labels = {label for cell in counts for label in cell if label is not None}
+    return Confusion(tuple(sorted(labels)), dict(counts))
+
+
+# --- Which errors moved from one system to another: fixed, broken, both wrong.
+
+
+WayWrong = Literal["missed", "spurious"]
+Move = Literal["fixed", "broken", "both"]
+MOVES: tuple[Move, ...] = get_args(Move)
+
+
+class Error(NamedTuple):
+    """A gold entity that earned nothing, or a found one."""
+
+    kind: WayWrong
+    document: int
+    """Its place in the gold."""
+    entity: Entity
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The errors of two systems. `fixed`: only the first makes it; `broken`: only the second; `both`: both do.
+
+    With several runs they are means over all pairs of runs: an error that a share a of the first's runs and a share b
+    of the second's make is a(1 - b) fixed, b(1 - a) broken, ab both.
+    """
+
+    shares: Mapping[Move, Mapping[Error, float]]
+    p: float | None
+    """McNemar's test on the mentions that only one of two runs gets wrong; None where runs of one system disagree."""
+
+    def count(self, move: Move, label: str | None = None) -> float:
+        """How many errors moved that way, of one label or of all."""
+        return sum(share for error, share in self.shares[move].items() if label in (None, error.entity.label))
+
+    def listed(self, move: Move) -> list[Error]:
+        """The errors that moved that way, the surest first, then in the order of the gold."""
+        shares = self.shares[move]
+        return sorted(shares, key=lambda error: (-shares[error], *in_order(error)))
+
+    def to_dict(self, gold: Sequence[Document], examples: int) -> dict[str, Any]:
+        """Counts, counts by label, and the first examples of each as plain data."""
+        labels = sorted({error.entity.label for shares in self.shares.values() for error in shares})
+        return {
+            **{move: self.count(move) for move in MOVES},
+            "mcnemar_p": self.p,
+            "labels": {label: {move: self.count(move, label) for move in MOVES} for label in labels},
+            "examples": {move: [plain(error, gold) for error in self.listed(move)[:examples]] for move in MOVES},
+        }
+
+
+def errors_of(
+    gold: Sequence[Document],
+    runs: Sequence[Sequence[Document]],
+    mode: Mode = "strict",
+    *,
+    allow_missing: bool = False,
+) -> dict[Error, float]:
+    """What a system gets wrong, each error with the share of runs that make it."""
+    times = Counter(
+        Error(kind, number, entity)
+        for run in runs
+        for number, (wanted, given) in enumerate(pair(gold, run, allow_missing))
+        for kind, entity in wrong(wanted.entities, given.entities, mode)
+    )
+    return {error: count / len(runs) for error, count in times.items()}
+
+
+def wrong(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> set[tuple[WayWrong, Entity]]:
+    """The errors of one document: each entity on either side that is in no correct pair."""
+    if mode == "fragments":
+        gold, found = fragments(gold), fragments(found)
+    wanted, given = set(gold), set(found)
+    if mode in ("strict", "fragments"):  # equality needs no matching
+        wanted, given = wanted - given, given - wanted
+    else:
+        for one in match(wanted, given, mode):
+            if one.verdict == "correct" and one.gold is not None and one.found is not None:
+                wanted.remove(one.gold)
+                given.remove(one.found)
+    return {("missed", entity) for entity in wanted} | {("spurious", entity) for entity in given}
+
+
+def moved(first: Mapping[Error, float], second: Mapping[Error, float]) -> Moved:
+    """What changed between two systems."""
+    shares: dict[Move, dict[Error, float]] = {move: {} for move in MOVES}
+    for error in {**first, **second}:
+        a, b = first.get(error, 0.0), second.get(error, 0.0)
+        for move, share in zip(MOVES, (a * (1 - b), b * (1 - a), a * b), strict=True):
+            if share:
+                shares[move][error] = share
+    single = all(share == 1.0 for side in (first, second) for share in side.values())
+    return Moved(shares, mcnemar(len(shares["broken"]), len(shares["fixed"])) if single else None)
+
+
+def in_order(error: Error) -> tuple[Any, ...]:
+    """By document, then by place in the text."""
+    return error.document, error.entity.spans, error.entity.label, error.kind
+
+
+def plain(error: Error, gold: Sequence[Document]) -> dict[str, Any]:
+    """An error with the text around it."""
+    document, entity = gold[error.document], error.entity
+    start, end = max(entity.start - 40, 0), entity.end + 40
+    return {
+        "document": document.id,
+        "kind": error.kind,
+        "label": entity.label,
+        "text": document.text_of(entity),
+        "fragments": [list(span) for span in entity.spans],
+        "context": document.text[start:end],
+    }

@@ -7,11 +7,17 @@ the entities can change a score. Nested, crossing, multi-label and discontinuous
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import accumulate
+from os.path import commonprefix
 from typing import Literal, NamedTuple
 
-from wingspan.evaluation.assignment import NOWHERE, heaviest
-from wingspan.text import Entity, reading_order
+from wingspan.corpora.words import in_words
+from wingspan.text import Document, Entity, Span, reading_order
 
 Mode = Literal["strict", "exact", "partial", "type", "lenient", "fragments"]
 Verdict = Literal["correct", "incorrect", "partial", "missed", "spurious"]
@@ -104,3 +110,353 @@ def overlaps(gold: Sequence[Entity], found: Sequence[Entity]) -> list[tuple[int,
             pairs.add((index, other) if side == 0 else (other, index))
         open_spans[side].append((end, index))
     return sorted(pairs)
+
+
+# --- The heaviest one-to-one assignment of a sparse bipartite graph, exact, in integers.
+#
+# Rows are added one at a time; each looks for the cheapest way to make room for itself (shortest augmenting path with
+# potentials: Kuhn 1955, Edmonds and Karp 1972). The search never leaves the row's connected component and ends at the
+# first free place, so a graph in which hardly anything touches costs about as much as reading it.
+
+
+NOWHERE = -1
+"""What a row is assigned to when it stays alone."""
+
+
+def heaviest(edges: Sequence[Mapping[int, int]]) -> list[int]:
+    """For every row the column it goes to, or NOWHERE, such that the sum of weights is the largest possible.
+
+    `edges[row][column]` is a positive weight; a missing edge cannot be used.
+    """
+    placed = [NOWHERE] * len(edges)
+    holder: dict[int, int] = {}
+    row_price = [0] * len(edges)
+    column_price: dict[int, int] = {}
+    for row in range(len(edges)):
+        _insert(row, edges, placed, holder, row_price, column_price)
+    return placed
+
+
+def _insert(
+    new: int,
+    edges: Sequence[Mapping[int, int]],
+    placed: list[int],
+    holder: dict[int, int],
+    row_price: list[int],
+    column_price: dict[int, int],
+) -> None:
+    """Adds one row and moves others along the path that costs least, keeping the assignment the heaviest.
+
+    Prices prove it: price(row) + price(column) >= weight everywhere, equal on assigned edges, and whoever is alone has
+    price zero. Staying alone is a private place of weight zero, at a cost of the row's whole price.
+    """
+    row_price[new] = max((weight - column_price.get(c, 0) for c, weight in edges[new].items()), default=0)
+    if row_price[new] <= 0:
+        row_price[new] = 0
+        return
+    row_distance = {new: 0}
+    column_distance: dict[int, int] = {}
+    came_from: dict[int, int] = {}
+    frontier: list[tuple[int, bool, int]] = []  # cost, whether the place is held, column: at equal cost free ones first
+    alone, alone_cost = new, row_price[new]
+
+    row, distance = new, 0
+    while True:
+        for column, weight in edges[row].items():
+            cost = distance + row_price[row] + column_price.get(column, 0) - weight
+            if cost < alone_cost and cost < column_distance.get(column, alone_cost):
+                column_distance[column] = cost
+                came_from[column] = row
+                heappush(frontier, (cost, column in holder, column))
+        while frontier and frontier[0][0] > column_distance[frontier[0][2]]:
+            heappop(frontier)  # an older, dearer way to a column that has a cheaper one by now
+        if not frontier or frontier[0][0] >= alone_cost:
+            goal, length = NOWHERE, alone_cost
+            break
+        distance, held, column = heappop(frontier)
+        if not held:
+            goal, length = column, distance
+            break
+        row = holder[column]
+        row_distance[row] = distance
+        if distance + row_price[row] < alone_cost:
+            alone, alone_cost = row, distance + row_price[row]
+
+    for reached, cost in row_distance.items():
+        column = placed[reached]
+        row_price[reached] -= length - cost
+        if column != NOWHERE:
+            column_price[column] = column_price.get(column, 0) + length - cost
+    _shift(goal, alone, new, placed, holder, came_from)
+
+
+def _shift(
+    goal: int, alone: int, new: int, placed: list[int], holder: dict[int, int], came_from: Mapping[int, int]
+) -> None:
+    """Moves every row on the path one place on: the last to the free goal or to nowhere, the new one to the first."""
+    row, column = (alone, NOWHERE) if goal == NOWHERE else (came_from[goal], goal)
+    while True:
+        freed, placed[row] = placed[row], column
+        if column != NOWHERE:
+            holder[column] = row
+        if row == new:
+            return
+        row, column = came_from[freed], freed
+
+
+# --- Which found document belongs to which gold document, and subsets of such pairs that papers report on.
+
+
+Key = tuple[str, int]
+
+
+def pair(
+    gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
+) -> list[tuple[Document, Document]]:
+    """Gold documents with their found counterparts, in the order of the gold.
+
+    They meet by id (the second row of an id meets the second). If no id occurs on both sides and there are as many
+    documents on either, they meet by position. Texts have to agree to the character. With `allow_missing`, a gold
+    document nobody answered counts as answered with nothing; a found document without gold is always an error.
+    """
+    gold_keys, by_key = keys_of(gold), dict(zip(keys_of(found), found, strict=True))
+    known = set(gold_keys)
+    if len(gold) == len(found) and not by_key.keys() & known:
+        pairs = list(zip(gold, found, strict=True))
+    else:
+        extra = [key for key in by_key if key not in known]
+        _refuse(extra, "predicted", "gold", "remove them or add their gold")
+        missing = [key for key in gold_keys if key not in by_key]
+        if not allow_missing:
+            _refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
+        pairs = [(g, by_key.get(key) or replace(g, entities=())) for key, g in zip(gold_keys, gold, strict=True)]
+    for wanted, given in pairs:
+        if wanted.text != given.text:
+            raise ValueError(_difference(wanted, given))
+    return pairs
+
+
+def discontinuous_documents(
+    gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
+) -> tuple[list[Document], list[Document]]:
+    """Only the documents whose gold has a discontinuous entity, with all their entities."""
+    kept = [
+        (wanted, given)
+        for wanted, given in pair(gold, found, allow_missing)
+        if any(entity.discontinuous for entity in wanted.entities)
+    ]
+    return [wanted for wanted, _ in kept], [given for _, given in kept]
+
+
+def discontinuous_entities(documents: Iterable[Document]) -> list[Document]:
+    """All the documents, with only their discontinuous entities; use it on both sides."""
+    return [replace(d, entities=tuple(e for e in d.entities if e.discontinuous)) for d in documents]
+
+
+def keys_of(documents: Iterable[Document]) -> list[Key]:
+    """Ids with a running number, so that rows that share an id stay apart."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for document in documents:
+        keys.append((document.id, seen[document.id]))
+        seen[document.id] += 1
+    return keys
+
+
+def _refuse(keys: Sequence[Key], side: str, other: str, fix: str) -> None:
+    """One error that names the documents only one side has."""
+    if keys:
+        named = ", ".join(repr(id) for id, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
+        raise ValueError(f"{len(keys)} {side} documents have no {other} counterpart of the same id ({named}); {fix}")
+
+
+def _difference(gold: Document, found: Document) -> str:
+    """Where and how two texts that should be one differ."""
+    shorter = min(len(gold.text), len(found.text))
+    at = next((i for i in range(shorter) if gold.text[i] != found.text[i]), shorter)
+    here = slice(max(0, at - 10), at + 10)
+    where = f"{gold.text[here]!r} in the gold, {found.text[here]!r} predicted, at character {at}"
+    name = repr(gold.id) if gold.id == found.id else f"{gold.id!r} (predicted as {found.id!r})"
+    if "".join(gold.text.split()) == "".join(found.text.split()):
+        return (
+            f"document {name}: the two texts differ only in white space or tokenization ({where}); scores compare"
+            " character positions, so predict on the gold text, or put the predictions there with `place_on_gold`"
+        )
+    return f"document {name}: the two texts differ ({where}); check that both files come from the same corpus"
+
+
+# --- Predictions on other words or other documents than the gold, put onto the gold text by their characters.
+#
+# A tagger's column file has words and no text: the same characters in the same order, with other white space, and a
+# row for each sentence where the gold has a document. Both sides are compared without white space.
+
+
+_HEAD = 24
+"""How many characters of a document it is looked up by."""
+
+# What the Penn Treebank's tokenizer writes for brackets, quotes and slashes, and with it many taggers.
+_ESCAPED = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "``": '"',
+    "''": '"',
+    "\\/": "/",
+    "\\*": "*",
+}
+
+
+class Placed(NamedTuple):
+    """Predictions on the texts of the gold, and what was done to them, in sentences."""
+
+    documents: list[Document]
+    notes: tuple[str, ...] = ()
+
+
+def place_on_gold(gold: Sequence[Document], found: Sequence[Document]) -> Placed:
+    """The predictions with the texts of the gold, if they hold the same characters; otherwise as they are.
+
+    Documents meet by id, then by position, then by content: rows of predictions that together read like a gold document
+    (or one that reads like several) are shared out, in whatever order the documents come. Where nothing fits although
+    the two sides have no id in common, a ValueError says where they part.
+    """
+    if not gold or not found:
+        return Placed(list(found))
+    known = dict(zip(keys_of(gold), gold, strict=True))
+    names = keys_of(found)
+    pairs: list[tuple[Document, Document]] = []
+    if known.keys() >= set(names):
+        pairs = [(known[name], given) for name, given in zip(names, found, strict=True)]
+    elif len(gold) == len(found) and not known.keys() & set(names):
+        pairs = list(zip(gold, found, strict=True))
+    if pairs and all(wanted.text == given.text for wanted, given in pairs):
+        return Placed(list(found))
+    for candidates in (found, [_unescaped(document) for document in found]):
+        stream = _Stream(candidates)
+        if pairs and all(_squeezed(w.text) == text for (w, _), text in zip(pairs, stream.texts, strict=True)):
+            starts = list(zip(stream.starts, (wanted for wanted, _ in pairs), strict=True))
+            return Placed(stream.onto(starts), (_note(len(pairs), len(found)),))
+        tiles, unfit = _tiles(gold, stream)
+        if unfit is None:
+            return Placed(stream.onto(tiles), (_note(len(tiles), len(found)),))
+    if pairs or known.keys() & set(names):
+        return Placed(list(found))  # they have names to be compared by, and `pair` says what is wrong
+    raise ValueError(unfit)
+
+
+def _note(documents: int, rows: int) -> str:
+    return (
+        f"the predictions ({rows} rows) were put onto the texts of {documents} gold documents by their characters, "
+        "white space aside"
+    )
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+@dataclass
+class _Stream:
+    """All predicted documents one after the other, without white space."""
+
+    documents: Sequence[Document]
+
+    def __post_init__(self) -> None:
+        self.texts = [_squeezed(document.text) for document in self.documents]
+        self.starts = list(accumulate(map(len, self.texts), initial=0))[:-1]
+        self.text = "".join(self.texts)
+
+    def row_at(self, place: int) -> Document:
+        """The document a place of the stream belongs to."""
+        return self.documents[bisect_right(self.starts, place) - 1]
+
+    def onto(self, tiles: Sequence[tuple[int, Document]]) -> list[Document]:
+        """The entities on the gold documents whose characters start at these places of the stream."""
+        starts = [start for start, _ in tiles]
+        places = [[at for at, sign in enumerate(wanted.text) if not sign.isspace()] for _, wanted in tiles]
+        moved: list[list[Entity]] = [[] for _ in tiles]
+        for row, entity, spans in self._entities():
+            number = bisect_right(starts, spans[0].start) - 1
+            start, own = starts[number], places[number]
+            if max(span.end for span in spans) > start + len(own):
+                raise ValueError(
+                    f"predicted document {row.id!r}: {entity.label!r} at {entity.start}-{entity.end} goes beyond the "
+                    f"end of the gold document {tiles[number][1].id!r}; give both sides the same documents"
+                )
+            fragments = tuple(Span(own[a - start], own[b - start - 1] + 1) for a, b in spans)
+            moved[number].append(replace(entity, spans=fragments))
+        return [replace(wanted, entities=tuple(entities)) for (_, wanted), entities in zip(tiles, moved, strict=True)]
+
+    def _entities(self) -> Iterator[tuple[Document, Entity, tuple[Span, ...]]]:
+        """Every entity with its fragments in places of the stream."""
+        for start, document in zip(self.starts, self.documents, strict=True):
+            if not document.entities:
+                continue
+            before = list(accumulate((not sign.isspace() for sign in document.text), initial=start))
+            for entity in document.entities:
+                spans = tuple(Span(before[s], before[e]) for s, e in entity.spans)
+                if any(span.width == 0 for span in spans):
+                    raise ValueError(
+                        f"predicted document {document.id!r}: {entity.label!r} at {entity.start}-{entity.end} holds "
+                        "nothing but white space; remove it"
+                    )
+                yield document, entity, spans
+
+
+def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, Document]], str | None]:
+    """Where in the stream each gold document starts, and what does not fit if something does not.
+
+    A document is looked up by its first characters; of several that fit, the next one of the gold is taken, then the
+    longest.
+    """
+    texts = [_squeezed(document.text) for document in gold]
+    by_head: dict[str, list[int]] = {}
+    for number, text in enumerate(texts):
+        for size in {min(len(text), _HEAD)} - {0}:
+            by_head.setdefault(text[:size], []).append(number)
+    sizes = sorted({len(head) for head in by_head}, reverse=True)
+    tiles: list[tuple[int, Document]] = [(0, wanted) for wanted, text in zip(gold, texts, strict=True) if not text]
+    used: set[int] = set()
+    place, following = 0, 0
+    while place < len(stream.text):
+        near = [n for size in sizes for n in by_head.get(stream.text[place : place + size], ()) if n not in used]
+        fitting = [number for number in near if stream.text.startswith(texts[number], place)]
+        if not fitting:
+            return [], _unfit(gold, texts, [*near, *range(following, min(following + 1, len(gold)))], stream, place)
+        number = following if following in fitting else max(fitting, key=lambda n: len(texts[n]))
+        tiles.append((place, gold[number]))
+        used.add(number)
+        place += len(texts[number])
+        following = number + 1
+    return tiles, None
+
+
+def _unfit(gold: Sequence[Document], texts: Sequence[str], near: Sequence[int], stream: _Stream, place: int) -> str:
+    """Where the predictions part from the gold document that goes along with them furthest."""
+    row, shown = stream.row_at(place), stream.text[place : place + 30]
+    if not near:
+        return f"predicted document {row.id!r} reads {shown!r}, as no gold does; check that both are of one corpus"
+    ahead = {number: stream.text[place : place + len(texts[number])] for number in near}
+    shared = {number: len(commonprefix([texts[number], ahead[number]])) for number in near}
+    number = max(near, key=lambda n: shared[n])
+    at = shared[number]
+    here = slice(max(0, at - 10), at + 10)
+    there = slice(max(place, place + at - 10), place + at + 10)
+    return (
+        f"the predictions fit no gold document, white space aside: {stream.text[there]!r} in predicted document "
+        f"{stream.row_at(min(place + at, len(stream.text) - 1)).id!r}, {texts[number][here]!r} in gold document "
+        f"{gold[number].id!r}; check that both files are of one corpus, with no words changed"
+    )
+
+
+def _unescaped(document: Document) -> Document:
+    """The document with brackets and quotes as they are written, where its words have the treebank's names for them."""
+    given = [document.text[start:end] for start, end in document.words or ()]
+    if not any(word in _ESCAPED for word in given) or "".join(given) != _squeezed(document.text):
+        return document
+    words, placed = in_words(document)
+    entities = tuple(replace(entity, spans=fragments) for entity, fragments in placed)
+    return Document.from_words(document.id, tuple(_ESCAPED.get(word, word) for word in words), entities)

@@ -6,14 +6,16 @@ script. Figures are not rounded; tables round when they print.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+from typing import Any, Literal, NamedTuple, get_args
 
-from wingspan.evaluation.matching import Match, Mode, Verdict, match
-from wingspan.evaluation.pairing import pair
-from wingspan.text import Document, Entity
+from wingspan.corpora.segment import Segmenting, marked_words
+from wingspan.evaluation.matching import Match, Mode, Verdict, discontinuous_entities, match, pair
+from wingspan.text import Document, Entity, Span
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -202,3 +204,292 @@ def remarks_on(pairs: Sequence[tuple[Document, Document]], missing: int) -> tupl
     if any(twice.values()):
         notes.append(f"repeated entities count once: {twice['gold']} in the gold, {twice['found']} in the predictions")
     return coverage, tuple(notes)
+
+
+# --- Typing: how often the label of a given span was guessed right. An accuracy, never an F1: the spans were given.
+
+
+class Share(NamedTuple):
+    """How many of how many are right."""
+
+    correct: int
+    total: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share in percent; 0.0 if there is nothing to guess."""
+        return 100 * self.correct / self.total if self.total else 0.0
+
+    def to_dict(self) -> dict[str, float]:
+        """Accuracy and counts as plain data."""
+        return {"accuracy": self.accuracy, "correct": self.correct, "total": self.total}
+
+
+@dataclass(frozen=True)
+class TypingScores:
+    """What `typing` found out; `labels` is by gold label."""
+
+    overall: Share
+    labels: Mapping[str, Share]
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def accuracy(self) -> float:
+        """The share of gold labels that were guessed, in percent."""
+        return self.overall.accuracy
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data, ready for JSON."""
+        return {
+            "protocol": "typing",
+            **self.overall.to_dict(),
+            "labels": {label: share.to_dict() for label, share in self.labels.items()},
+            "coverage": dict(self.coverage),
+            "notes": list(self.notes),
+        }
+
+
+def typing(gold: Sequence[Document], guessed: Sequence[Document], *, allow_missing: bool = False) -> TypingScores:
+    """Compares labels on the gold spans. A span with two gold labels takes two guesses; one without a guess is wrong.
+
+    Guessing where the gold has no span, or more labels than the gold has, would be recognition and is an error.
+    """
+    correct: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    unanswered = 0
+    pairs = pair(gold, guessed, allow_missing)
+    for wanted, given in pairs:
+        right, guesses = _by_spans(wanted.entities), _by_spans(given.entities)
+        for spans, labels in guesses.items():
+            if len(labels) > len(right.get(spans, ())):
+                raise ValueError(_not_given(wanted, spans, labels, right.get(spans, set())))
+        for spans, labels in right.items():
+            answers = guesses.get(spans, set())
+            total.update(labels)
+            correct.update(labels & answers)
+            unanswered += len(labels) - len(answers)
+    notes = [f"{unanswered} gold labels have no guess and count as wrong"] if unanswered else []
+    return TypingScores(
+        Share(correct.total(), total.total()),
+        {label: Share(correct[label], total[label]) for label in sorted(total)},
+        {"documents": len(pairs), "unanswered": unanswered},
+        tuple(notes),
+    )
+
+
+def _by_spans(entities: Iterable[Entity]) -> dict[tuple[Span, ...], set[str]]:
+    """The labels at every place."""
+    places: dict[tuple[Span, ...], set[str]] = {}
+    for entity in entities:
+        places.setdefault(entity.spans, set()).add(entity.label)
+    return places
+
+
+def _not_given(document: Document, spans: tuple[Span, ...], guesses: set[str], gold: set[str]) -> str:
+    """Why a guess is not a typing of given spans."""
+    where = ";".join(f"{span.start}-{span.end}" for span in spans)
+    return (
+        f"document {document.id!r}: {len(guesses)} guessed labels at {where} ({', '.join(sorted(guesses))}), where the"
+        f" gold has {len(gold)}; typing takes one guess per gold label of a given span, use recognition for found spans"
+    )
+
+
+# --- The two protocols, and which one a model is scored by. What finds spans has an F1, what types given ones has
+# none.
+
+
+Protocol = Literal["recognition", "typing"]
+
+HEADLINES: dict[Protocol, str] = {"recognition": "F1", "typing": "accuracy"}
+"""The one figure that decides which of two models is better, as people call it; micro, strict, in percent."""
+
+
+def measure(protocol: Protocol, gold: Sequence[Document], found: Sequence[Document]) -> Scores | TypingScores:
+    """What a model found, or said about given spans, against the gold."""
+    return typing(gold, found) if protocol == "typing" else recognition(gold, found)
+
+
+def headline(scores: Scores | TypingScores) -> float:
+    """The figure of `HEADLINES`."""
+    return scores.accuracy if isinstance(scores, TypingScores) else scores.micro.f1
+
+
+def protocol_of(scores: Scores | TypingScores) -> Protocol:
+    """Which protocol made the scores."""
+    return "typing" if isinstance(scores, TypingScores) else "recognition"
+
+
+# --- Several runs of one system as one row: mean and standard deviation over seeds.
+
+
+class Spread(NamedTuple):
+    """Mean and sample standard deviation (n - 1); one value has no deviation."""
+
+    mean: float
+    deviation: float | None
+    values: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """As tables print it."""
+        return f"{self.mean:.2f}" if self.deviation is None else f"{self.mean:.2f} ± {self.deviation:.2f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Mean, deviation and the values they are of."""
+        return {"mean": self.mean, "deviation": self.deviation, "values": list(self.values)}
+
+
+class Row(NamedTuple):
+    """One label, or `micro`, `macro` or `document_macro`, over all runs."""
+
+    name: str
+    precision: Spread
+    recall: Spread
+    f1: Spread
+
+    def to_dict(self) -> dict[str, Any]:
+        """The three figures as plain data."""
+        return {name: getattr(self, name).to_dict() for name in ("precision", "recall", "f1")}
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Mean and deviation of one figure."""
+    kept = tuple(values)
+    if not kept:
+        raise ValueError("no run to average; give the scores of at least one")
+    return Spread(fmean(kept), stdev(kept) if len(kept) > 1 else None, kept)
+
+
+def over_seeds(runs: Sequence[Scores | TypingScores]) -> dict[str, Any]:
+    """The runs of one system as plain data, in the shape of one run's figures, each a mean with its deviation."""
+    typed = [run for run in runs if isinstance(run, TypingScores)]
+    if typed:
+        return typing_over_seeds(typed)
+    found = [run for run in runs if isinstance(run, Scores)]
+    labels, averages = label_rows(found), average_rows(found)
+    return {
+        "protocol": "recognition",
+        "mode": found[0].mode,
+        "runs": len(runs),
+        **{row.name: row.to_dict() for row in averages},
+        "labels": {row.name: row.to_dict() for row in labels},
+    }
+
+
+def typing_over_seeds(runs: Sequence[TypingScores]) -> dict[str, Any]:
+    """The same for runs that typed given spans."""
+    rows = accuracy_rows(runs)
+    figures = {name: {"accuracy": accuracy.to_dict()} for name, accuracy in rows[:-1]}
+    return {"protocol": "typing", "runs": len(runs), "accuracy": rows[-1][1].to_dict(), "labels": figures}
+
+
+def accuracy_rows(runs: Sequence[TypingScores]) -> list[tuple[str, Spread]]:
+    """The accuracy of each label, and of all together as the last row."""
+    names = sorted({label for run in runs for label in run.labels})
+    rows = [(name, spread(run.labels.get(name, Share(0, 0)).accuracy for run in runs)) for name in names]
+    return [*rows, ("all", spread(run.accuracy for run in runs))]
+
+
+def label_rows(runs: Sequence[Scores]) -> list[Row]:
+    """One row for each label. A label that a run has not seen on either side counts as zero there."""
+    _check(runs)
+    names = sorted({label for run in runs for label in run.labels})
+    return [_row(name, [run.labels.get(name, Counts()) for run in runs]) for name in names]
+
+
+def average_rows(runs: Sequence[Scores]) -> list[Row]:
+    """The rows `micro`, `macro` and `document_macro`."""
+    _check(runs)
+    return [_row(name, [getattr(run, name) for run in runs]) for name in ("micro", "macro", "document_macro")]
+
+
+def _row(name: str, parts: Sequence[Counts | Average]) -> Row:
+    return Row(name, spread(p.precision for p in parts), spread(p.recall for p in parts), spread(p.f1 for p in parts))
+
+
+def _check(runs: Sequence[Scores]) -> None:
+    """Runs under different rules have no mean."""
+    modes = sorted({run.mode for run in runs})
+    if len(modes) > 1:
+        raise ValueError(f"these runs were scored in different modes ({', '.join(modes)}); score them in one")
+
+
+# --- Discontinuous entities by themselves, and the sentences that have them: what the literature reports beside
+# all.
+#
+# See: Dai et al. 2020, An Effective Transition-based Model for Discontinuous NER (ACL), section 4.
+
+
+PARTS = {
+    "discontinuous": "discontinuous entities, whole",
+    "continuous": "continuous entities",
+    "sentences": "sentences with a discontinuous entity",
+    "fragments": "fragments, each by itself",
+}
+"""What is counted, and how a table says it."""
+
+
+def by_continuity(
+    gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
+) -> dict[str, Counts]:
+    """Strict counts by the names of `PARTS`; empty where neither side has a discontinuous entity.
+
+    discontinuous and continuous: only such entities on both sides. sentences: all entities of the sentences whose gold
+    has a discontinuous one. fragments: all entities, every fragment as one of its own.
+    """
+    if not any(entity.discontinuous for side in (gold, found) for document in side for entity in document.entities):
+        return {}
+    sides = {
+        "discontinuous": (discontinuous_entities(gold), discontinuous_entities(found)),
+        "continuous": (continuous_entities(gold), continuous_entities(found)),
+        "sentences": discontinuous_sentences(gold, found, allow_missing),
+        "fragments": (gold, found),
+    }
+    return {
+        name: recognition(
+            *sides[name], "fragments" if name == "fragments" else "strict", allow_missing=allow_missing
+        ).micro
+        for name in PARTS
+    }
+
+
+def continuous_entities(documents: Iterable[Document]) -> list[Document]:
+    """All the documents, without their discontinuous entities; use it on both sides."""
+    return [replace(d, entities=tuple(e for e in d.entities if not e.discontinuous)) for d in documents]
+
+
+def discontinuous_sentences(
+    gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
+) -> tuple[list[Document], list[Document]]:
+    """The documents whose gold has a discontinuous entity, with the entities of those of their sentences that have one.
+
+    Sentences are those of the gold document, or found by rules; an entity belongs to the sentence in which it starts.
+    """
+    wanted: list[Document] = []
+    given: list[Document] = []
+    for right, guess in pair(gold, found, allow_missing):
+        if not any(entity.discontinuous for entity in right.entities):
+            continue
+        starts = sentence_starts(right)
+        chosen = {place(entity, starts) for entity in right.entities if entity.discontinuous}
+        for document, side in ((right, wanted), (guess, given)):
+            kept = tuple(entity for entity in document.entities if place(entity, starts) in chosen)
+            side.append(replace(document, entities=kept))
+    return wanted, given
+
+
+def sentence_starts(document: Document) -> list[int]:
+    """The character at which each sentence begins; a row of words without sentences is one."""
+    keep = tuple(entity.hull for entity in document.entities)
+    starts: list[int] = []
+    ended = True
+    for word, ends in marked_words(document, Segmenting(), keep):
+        if ended:
+            starts.append(word.start)
+        ended = ends
+    return starts
+
+
+def place(entity: Entity, starts: Sequence[int]) -> int:
+    """The number of the sentence in which an entity starts."""
+    return bisect_right(starts, entity.start)

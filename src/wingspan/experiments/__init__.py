@@ -1,1 +1,1 @@
-"""Experiments without tensors: the plan, what is done already, what comes next, and the tables."""
+"""Experiments: the plan, the runs, the tables of results."""

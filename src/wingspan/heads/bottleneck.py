@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.heads import Head, Scored, start_rare
-from wingspan.precision import at_least_float32
+from wingspan.layers.autocast import at_least_float32
 
 SMALLEST = 1e-8  # below this a spread's logarithm is not taken
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.labels import LabelSet
+from wingspan.layers.word_decoder import Synonyms
 from wingspan.model import States
-from wingspan.naming import Synonyms
 from wingspan.text import Sentence
 
 Thresholds = float | Mapping[str, float] | None

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from wingspan.batch import Found, Gold, Inputs
 from wingspan.candidates import Candidates, same_spans
-from wingspan.corpus_classes import CorpusClasses, Foreign
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.corpus import CorpusClasses, Foreign
+from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, threshold_of
-from wingspan.precision import at_least_float32
 
 Reduction = Literal["cells", "sentences"]
 LEAST = -1e4  # for a temperature to divide: minus infinity has no slope

@@ -7,11 +7,11 @@ from typing import Any, Literal
 from torch import Tensor
 
 from wingspan.batch import Gold
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.distributed import share_of
+from wingspan.layers.schedules import Moment, warmup
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
-from wingspan.precision import at_least_float32
-from wingspan.schedules import Moment, warmup
 
 
 class Compression(Objective):

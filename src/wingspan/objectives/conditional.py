@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from wingspan.batch import Gold
 from wingspan.candidates import same_spans
 from wingspan.labels import LabelSet
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.distributed import share_of
+from wingspan.layers.schedules import SCHEDULES, Moment
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
-from wingspan.precision import at_least_float32
-from wingspan.schedules import SCHEDULES, Moment
 
 Conditions = Literal["both", "own", "shared", "random"]
 Over = Literal["spans", "entities", "everything"]

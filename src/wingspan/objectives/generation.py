@@ -13,16 +13,30 @@ import torch
 from torch import Tensor, nn
 
 from wingspan.batch import Gold, Inputs, gold_spans
+from wingspan.encoders.vectors import read_vectors
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.distributed import floored, share_of
+from wingspan.layers.schedules import SCHEDULES, Moment
+from wingspan.layers.word_decoder import (
+    PAD,
+    SPECIALS,
+    START,
+    UNKNOWN,
+    How,
+    NameTargets,
+    Sequences,
+    Synonyms,
+    Vocabulary,
+    WordDecoder,
+    WordTable,
+    sequences,
+    study_names,
+    surface_of,
+    write,
+)
 from wingspan.model import States
-from wingspan.naming import NameTargets, Sequences, Synonyms, sequences, study_names, surface_of
-from wingspan.normalizers import floored, share_of
 from wingspan.objectives import Objective, Sizes
-from wingspan.precision import at_least_float32
-from wingspan.schedules import SCHEDULES, Moment
 from wingspan.text import Entity, Sentence
-from wingspan.vocabulary import PAD, SPECIALS, START, UNKNOWN, Vocabulary
-from wingspan.word_decoder import How, WordDecoder, WordTable, write
-from wingspan.word_vectors import read_vectors
 
 TASKS = ("words", "synonyms")
 

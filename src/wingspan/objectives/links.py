@@ -19,13 +19,13 @@ from torch import Tensor, nn
 
 from wingspan.batch import Array, Found, Gold, Inputs, unit_ranges
 from wingspan.candidates import Candidates, same_spans
-from wingspan.corpus_classes import CorpusClasses
+from wingspan.candidates.proposed import BUCKETS, bucket
 from wingspan.heads import start_rare
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.corpus import CorpusClasses
+from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
-from wingspan.pairs import BUCKETS, bucket
-from wingspan.precision import at_least_float32
 from wingspan.text import Sentence
 
 

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wingspan.batch import Gold
+from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import Objective, Sizes
 
 

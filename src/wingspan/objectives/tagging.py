@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.batch import Found, Gold, Inputs
-from wingspan.crf import LinearChain
 from wingspan.labels import LabelSet
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.crf import LinearChain
+from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
-from wingspan.precision import at_least_float32
 from wingspan.text import Sentence
 
 NEVER = -1e4  # the score of a tag that cannot be; finite, so that a chain can be summed over it

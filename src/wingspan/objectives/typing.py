@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wingspan.batch import Found, Gold
+from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.normalizers import share_of
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
-from wingspan.precision import at_least_float32
 
 IMPOSSIBLE = -1e4  # as a logit: no chance at any temperature, and still a number
 

@@ -10,8 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from wingspan.ranges import DEFAULT, Range
-from wingspan.recipe import Recipe
+from wingspan.recipe import DEFAULT, Range, Recipe
 
 NAMES = ("baseline", "bundling", "deep_span", "compress_generate", "conditional", "typed_spans", "discontinuous")
 

@@ -10,8 +10,7 @@ from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Recipe, Term, TrainSettings, with_proposals
+from wingspan.recipe import Between, OneOf, Range, Recipe, Term, Times, TrainSettings, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 

@@ -18,8 +18,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.tagging import Tagging
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle, with_proposals
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, bundle, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Ji et al. 2022, Win-Win Cooperation: Bundling Sequence and Span Models for NER, arXiv 2207.03300"

@@ -20,8 +20,7 @@ from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.compression import Compression
 from wingspan.objectives.generation import Generation
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Part, Phase, Recipe, Term, TrainSettings, with_proposals
+from wingspan.recipe import Between, OneOf, Part, Phase, Range, Recipe, Term, Times, TrainSettings, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Nguyen, Miwa and Ananiadou 2023, Span-based NER by Generating and Compressing Information, EACL"

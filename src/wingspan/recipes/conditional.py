@@ -15,16 +15,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from wingspan.adapters import Lora
 from wingspan.corpora.segment import Segmenting
+from wingspan.encoders.lora import Lora
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.conditional import ConditionalReconstruction
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Part, Recipe, Term, TrainSettings
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings
+from wingspan.spans.contextual import ProjectedSpans
 from wingspan.spans.pooled import PooledSpans
-from wingspan.spans.projected import ProjectedSpans
 
 CITATION = "Oi and Miwa 2025, Enhancing NER by Harnessing Multiple Datasets with Conditional Variational Autoencoders"
 

@@ -17,8 +17,7 @@ from wingspan.corpora.segment import Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Part, Recipe, Term, TrainSettings, with_proposals
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, with_proposals
 from wingspan.spans.attentive import AttentiveSpans
 from wingspan.spans.biaffine import BiaffineSpans
 from wingspan.spans.contextual import ContextualSpans

@@ -13,13 +13,12 @@ from functools import partial
 
 from wingspan.candidates import Grid
 from wingspan.corpora.fragments import Fragments
+from wingspan.decoding import Joining
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
-from wingspan.joining import Joining
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.links import Links
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Part, Recipe, Term, TrainSettings, bundle, with_proposals
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, bundle, with_proposals
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 

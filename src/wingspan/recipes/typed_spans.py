@@ -15,13 +15,12 @@ from dataclasses import replace
 from functools import partial
 
 from wingspan.candidates import Given, Grid, Sampled
+from wingspan.decoding import Joining
 from wingspan.encoders.static import StaticEncoder
 from wingspan.heads.feedforward import FeedForwardHead
-from wingspan.joining import Joining
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
-from wingspan.ranges import Between, OneOf, Range, Times
-from wingspan.recipe import Recipe, Term, TrainSettings
+from wingspan.recipe import Between, OneOf, Range, Recipe, Term, Times, TrainSettings
 from wingspan.spans.recurrent import RecurrentSpans
 
 CITATION = "SNG, a span-level strategy with static vectors (paper 001); what was published types given spans"

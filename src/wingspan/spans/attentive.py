@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.grid import inside
-from wingspan.pooling import Scoring, WordScores, attend_listed, attend_windows
+from wingspan.layers.grid import inside
+from wingspan.layers.pooling import Scoring, WordScores, attend_listed, attend_windows
 from wingspan.spans import SpanRepresentation
 
 

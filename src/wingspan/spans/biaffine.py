@@ -13,9 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from wingspan import grid
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
+from wingspan.layers import grid
 from wingspan.spans import SpanRepresentation
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.recurrent import BiLSTM
+from wingspan.layers.lstm import BiLSTM
 from wingspan.spans import SpanRepresentation
 
 
@@ -92,3 +92,31 @@ def initialize(recurrent: BiLSTM) -> None:
         else:
             for at, gate in enumerate(gates):
                 nn.init.xavier_uniform_(gate, gain=nn.init.calculate_gain("tanh") if at == 2 else 1.0)
+
+
+# --- Spans through a linear layer: around another span representation. See: paper 004, eq. 1.
+
+
+class ProjectedSpans(SpanRepresentation):
+    """A linear layer, ReLU and dropout; `size` is that of the vectors, as large as a word's by default."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        max_width: int,
+        *,
+        around: Callable[..., SpanRepresentation],
+        size: int | None = None,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.around = around(encoder, max_width)
+        self.takes_lists = self.around.takes_lists
+        self.size = encoder.size if size is None else size
+        self.linear = nn.Linear(self.around.size, self.size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, M, size)"""
+        projected: Tensor = self.dropout(torch.relu(self.around.project(words, candidates, self.linear)))
+        return projected

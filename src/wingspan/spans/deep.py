@@ -2,8 +2,8 @@
 
 Layer l lets every span, as a query, read the encoder's states of layer l-1 at its own words. Keys and values are
 projected once per word; all spans of all widths are one call of `scaled_dot_product_attention` under a mask that says
-which words a span holds (`wingspan.blocks`). Long sentences are cut into blocks of starts, so that the mask grows with
-the width, not with the length of the sentence.
+which words a span holds (`layers.bert_blocks`). Long sentences are cut into blocks of starts, so that the mask grows
+with the width, not with the length of the sentence.
 
 See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
 """
@@ -21,12 +21,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from wingspan import grid
-from wingspan.blocks import Fold, attention_bias, bert_shaped, compiled_layer, layers_of, run_layer
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.pooling import WordScores, attend_listed
-from wingspan.precision import working_type
+from wingspan.layers import grid
+from wingspan.layers.autocast import working_type
+from wingspan.layers.bert_blocks import Fold, attention_bias, bert_shaped, compiled_layer, layers_of, run_layer
+from wingspan.layers.pooling import WordScores, attend_listed
 from wingspan.spans import SpanRepresentation
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan import grid
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
+from wingspan.layers import grid
 from wingspan.spans import SpanRepresentation
 
 VIEWS = ("first", "last", "mean", "max")

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.recurrent import BiLSTM, enter, walk
+from wingspan.layers.lstm import BiLSTM, enter, walk
 from wingspan.spans import SpanRepresentation
 
 CELLS = 65_536

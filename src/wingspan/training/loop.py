@@ -13,21 +13,18 @@ import torch
 from accelerate import Accelerator
 
 from wingspan.batch import Collate
-from wingspan.evaluation.given_spans import TypingScores
-from wingspan.evaluation.protocols import headline, measure
-from wingspan.evaluation.scores import Scores
+from wingspan.evaluation.scores import Scores, TypingScores, headline, measure
 from wingspan.labels import LabelSet
-from wingspan.mixing import epoch_batches, kept
+from wingspan.layers.distributed import idle, mean_of_all
+from wingspan.layers.schedules import Moment
 from wingspan.model import tensors
-from wingspan.normalizers import idle, mean_of_all
 from wingspan.recipe import Learner, Phase, Recipe
 from wingspan.recognizer import Recognizer
-from wingspan.schedules import Moment
 from wingspan.text import Document, Sentence
+from wingspan.training.batches import epoch_batches, kept
 from wingspan.training.optimizer import build_optimizer, leave_uncorrected, rate_factor, set_rates
-from wingspan.training.parallel import part_of, predict_together
-from wingspan.training.phases import keep_phase
-from wingspan.training.state import Place, latest_state, load_place, load_state, save_state
+from wingspan.training.processes import part_of, predict_together
+from wingspan.training.state import Place, keep_phase, latest_state, load_place, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
 

@@ -1,1 +1,1 @@
-"""Documents for a person's eyes: colors of labels, verdicts beside gold, stacked lanes, HTML. Imports `text` only."""
+"""Documents, scores and progress for a person's eyes: HTML, a terminal, tables."""

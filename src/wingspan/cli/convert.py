@@ -1,0 +1,150 @@
+"""`wingspan convert`: a corpus from one format to another. What the target cannot hold is counted before it is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from wingspan.cli import app
+from wingspan.cli.options import OnErrorName
+from wingspan.corpora.formats import Format, by_suffix, detect, format_named, read
+from wingspan.corpora.formats.conversion_loss import fit
+from wingspan.corpora.overlaps import Overlap, flatten
+from wingspan.files import CorpusError, OnError, Problems, numbered
+from wingspan.text import Document
+from wingspan.views.console import counted
+
+
+class OverlapName(StrEnum):
+    """Which of overlapping entities stay."""
+
+    keep = "keep"
+    outer = "outer"
+    inner = "inner"
+    none = "none"
+
+
+@app.command(epilog="Example: wingspan convert annotations/ train.jsonl --from brat")
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The corpus: a file or folder in any format.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it.")],
+    from_format: Annotated[
+        str | None, typer.Option("--from", help="Format of IN; otherwise found by name or content.")
+    ] = None,
+    to_format: Annotated[str | None, typer.Option("--to", help="Format of OUT; otherwise told by its name.")] = None,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Go on although OUT cannot hold everything; what is lost is counted.")
+    ] = False,
+    on_error: Annotated[
+        OnErrorName, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
+    ] = OnErrorName.raise_,
+    overlap: Annotated[
+        OverlapName, typer.Option(help="Of overlapping entities keep all, the outermost, the innermost, or none.")
+    ] = OverlapName.keep,
+) -> None:
+    """Converts a corpus to another format; nothing is lost silently."""
+    from rich.console import Console
+
+    result = convert_corpus(source, target, from_format, to_format, lossy, on_error.value, overlap.value)
+    show(result, target, Console())
+
+
+@dataclass
+class Conversion:
+    """What a conversion did."""
+
+    source_format: str
+    target_format: str
+    documents: int = 0
+    entities: int = 0
+    flattened: int = 0
+    losses: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def convert_corpus(
+    source: str | Path,
+    target: str | Path,
+    from_format: str | None = None,
+    to_format: str | None = None,
+    lossy: bool = False,
+    on_error: OnError = "raise",
+    overlap: Overlap = "keep",
+) -> Conversion:
+    """Writes the documents of `source` to `target`; raises before anything is written if that would lose something.
+
+    Streams: without `lossy` the source is read once to see what would be lost, and once more to write.
+    """
+    source, target = Path(source), Path(target)
+    if source == target or (target.exists() and source.exists() and source.samefile(target)):
+        raise CorpusError(f"{target}: source and target are the same; choose another name for the target")
+    result = Conversion(from_format or detect(source), to_format or by_suffix(target))
+    chosen = format_named(result.target_format)
+    if chosen.write is None:
+        raise CorpusError(f"{target}: format {chosen.name!r} can be read, not written; choose another with --to")
+    if not lossy:
+        foreseen = Conversion(result.source_format, result.target_format)
+        for _ in _adapted(source, target, foreseen, chosen, on_error, overlap):
+            pass
+        if foreseen.losses:
+            raise CorpusError(
+                f"{source}: {chosen.name!r} cannot hold {listed(foreseen.losses)}; "
+                "go on with --lossy, or choose another format with --to"
+            )
+    documents = _adapted(source, target, result, chosen, on_error, overlap)
+    first = next(documents, None)
+    if first is None:
+        raise CorpusError(f"{source}: there are no documents in it; check the file, and its format with --from")
+    chosen.write(_chain(first, documents), target)
+    return result
+
+
+def _adapted(
+    source: Path, target: Path, result: Conversion, chosen: Format, on_error: OnError, overlap: Overlap
+) -> Iterator[Document]:
+    """The documents as the target can hold them; `result` counts along."""
+    problems = Problems(on_error)
+    for document in read(source, result.source_format, problems=problems):
+        document, removed = flatten(document, overlap)
+        result.documents += 1
+        document, lost = fit(document, chosen, numbered(target, result.documents))
+        result.entities += len(document.entities)
+        result.flattened += removed
+        result.losses.update(lost)
+        yield document
+    result.problems, result.notes = problems.messages, list(dict.fromkeys(problems.notes))
+
+
+def _chain(first: Document, others: Iterator[Document]) -> Iterator[Document]:
+    yield first
+    yield from others
+
+
+def listed(losses: Counter[str]) -> str:
+    """Losses in one line, the most frequent first."""
+    return "; ".join(f"{count:,} {what}" for what, count in losses.most_common())
+
+
+def show(result: Conversion, target: Path, console: Console) -> None:
+    """Says what was written, and what was left behind."""
+    found = f"{counted(result.documents, 'document')}, {counted(result.entities, 'entity', 'entities')}"
+    lines = [f"{target}: {found}, in {result.target_format}"]
+    if result.flattened:
+        lines.append(f"removed by --overlap: {result.flattened:,} entities")
+    lines += [f"lost: {count:,} {what}" for what, count in result.losses.most_common()]
+    if result.problems:
+        lines.append(f"left out: {len(result.problems):,} records or entities that do not fit")
+        lines += [f"  {message}" for message in result.problems[:20]]
+        if len(result.problems) > 20:
+            lines.append("  ... (see all with `wingspan validate --json FILE`)")
+    lines += [f"note: {note}" for note in result.notes[:20]]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,87 @@
+"""Commands that work on corpora: `convert`, `validate`, `split`, `leaks`, `show`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class OnErrorName(StrEnum):
+    """What happens at a record that does not fit."""
+
+    raise_ = "raise"
+    skip = "skip"
+
+
+class OnLeakChoice(StrEnum):
+    """What becomes of training documents that are in dev or test."""
+
+    drop = "drop"
+    stop = "stop"
+    allow = "allow"
+
+
+OnLeak = Annotated[
+    OnLeakChoice, typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
+]
+
+
+# --- Commands that run a model: `demo`, `recipes`, `predict`, `evaluate`, `info`.
+
+
+class OverlapChoice(StrEnum):
+    """Which found entities may overlap."""
+
+    flat = "flat"
+    nested = "nested"
+    any = "any"
+
+
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")]
+Parts = Annotated[
+    list[Path] | None, typer.Option(help="A Python file of yours with parts of the model; it is run, so trust it.")
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="Answer in the labels of this corpus; otherwise in those of the model's target.")
+]
+CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
+EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
+Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
+
+
+def use_threads(threads: int | None) -> None:
+    """Limits the CPU threads of torch."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def trusted(parts: list[Path] | None) -> list[str]:
+    """Imports the user's own files and names their modules."""
+    from wingspan.recipes import import_file
+
+    return [import_file(path).__name__ for path in parts or []]
+
+
+def pairs(given: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
+    """`key=value` options as a dictionary."""
+    found = {}
+    for item in given or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise ValueError(f"{option} {item}: write it as key=value, for example {option} {example}")
+        found[key] = value
+    return found
+
+
+def whole_numbers(seeds: str) -> list[int]:
+    """`1,2,3` as numbers."""
+    if not all(number.strip().isdecimal() for number in seeds.split(",")):
+        raise ValueError(f"--seeds {seeds}: write whole numbers with commas, for example --seeds 1,2,3")
+    return [int(number) for number in seeds.split(",")]

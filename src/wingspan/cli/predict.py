@@ -1,0 +1,254 @@
+"""`wingspan predict`: a text, files in any corpus format, plain text files, a folder, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from wingspan.cli import app
+from wingspan.cli.options import BatchSize, Dataset, Device, OverlapChoice, Parts, Threads, trusted, use_threads
+from wingspan.corpora.formats import Format, by_suffix, format_named, named, read, write
+from wingspan.corpora.formats.conversion_loss import OF_ENTITIES, OVERLAPS, fit
+from wingspan.corpora.formats.jsonl import record_of_document
+from wingspan.corpora.formats.records import SHAPE, dumps
+from wingspan.decoding import Overlap
+from wingspan.files import CorpusError, numbered, read_text
+from wingspan.text import Document
+from wingspan.views.terminal import show
+
+
+@app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
+def predict(
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
+    model: Annotated[str, typer.Option(help="A model folder or hub id.")],
+    output: Annotated[
+        Path | None, typer.Option(help="Write documents here; otherwise shown, or JSON lines in a pipe.")
+    ] = None,
+    format: Annotated[str | None, typer.Option("--from", help="Format of the input files.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--format", help="Format of the output; otherwise told by its name.")
+    ] = None,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Write although the format changes entities, such as discontinuous ones.")
+    ] = False,
+    overlap: Annotated[
+        OverlapChoice | None, typer.Option(help="Which entities may overlap; otherwise as trained.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
+    dataset: Dataset = None,
+    batch_size: BatchSize = 32,
+    parts: Parts = None,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Finds entities in texts of any length."""
+    from rich.console import Console
+
+    from wingspan.views.console import counted, say
+
+    use_threads(threads)
+    console = Console()
+    number = predict_inputs(
+        inputs,
+        model=model,
+        output=output,
+        format=format,
+        to=to,
+        lossy=lossy,
+        overlap=overlap.value if overlap else None,
+        threshold=threshold,
+        dataset=dataset,
+        batch_size=batch_size,
+        parts=trusted(parts),
+        device=device,
+        console=console,
+    )
+    if output is not None:
+        say(console, f"{output}: {counted(number, 'document')}")
+
+
+def predict_inputs(
+    inputs: Sequence[str],
+    *,
+    model: str | Path,
+    output: Path | None = None,
+    format: str | None = None,
+    to: str | None = None,
+    lossy: bool = False,
+    overlap: Overlap | None = None,
+    threshold: float | None = None,
+    dataset: str | None = None,
+    batch_size: int = 32,
+    parts: Sequence[str] = (),
+    device: str | None = None,
+    console: Console,
+) -> int:
+    """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents.
+
+    Without `lossy` it stops, and writes nothing, where the file's format would change an entity.
+    """
+    from wingspan.recognizer import Recognizer
+
+    if output is None and (to is not None or lossy):
+        raise ValueError("--format and --lossy are about the file of --output; give one, or leave them out")
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    target = None if output is None else format_named(to or by_suffix(output))
+    if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
+        raise CorpusError(  # before hours of prediction, not after
+            f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "
+            "go on with --lossy (an entity is made of each fragment), or choose another --format"
+        )
+    typing = recognizer.recipe.protocol == "typing"
+    given = documents(inputs, format)
+    asked = Counted(with_spans(given) if typing else given)
+    found = recognizer.predict_stream(
+        asked, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
+    )
+    counted = Counted(found)
+    labels = sorted({label for types in recognizer.labels.types.values() for label in types})
+    if output is not None and target is not None:
+        write(counted.fitted(target, output, lossy), output, target.name)
+        for what, count in counted.lost.most_common():
+            console.print(
+                f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False, soft_wrap=True
+            )
+    elif console.is_terminal:
+        for document in counted:
+            console.print(document.id, style="dim", markup=False, highlight=False)
+            show(document, console, labels=labels)
+    else:
+        for document in counted:
+            sys.stdout.write(dumps(printed(document)) + "\n")
+    if typing and counted.entities < asked.entities:
+        Console(stderr=True).print(
+            untyped(asked.entities, counted.entities), markup=False, highlight=False, soft_wrap=True
+        )
+    return counted.number
+
+
+def untyped(given: int, typed: int) -> str:
+    """That some of the given entities are not in what is written, and why that may be."""
+    return (
+        f"{given - typed:,} of {given:,} given entities got no type and are left out: they hold no word, are longer "
+        "than what the model reads at once, stay below the threshold, or are more on one span than there are types"
+    )
+
+
+def printed(document: Document) -> dict[str, Any]:
+    """The document as a character record, with everything about each entity, as people want it in a pipe."""
+    meta = {key: value for key, value in document.meta.items() if key != SHAPE}
+    return {**record_of_document(replace(document, meta=meta)), "entities": document.to_dict()["entities"]}
+
+
+class Counted:
+    """Counts what passes through, and what a format loses of it."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self.documents = documents
+        self.number = self.entities = 0
+        self.lost: Counter[str] = Counter()
+
+    def fitted(self, target: Format, path: Path, lossy: bool) -> Iterator[Document]:
+        """The documents as the format can hold them in a file of that name."""
+        for document in self:
+            document, lost = fit(document, target, numbered(path, self.number))
+            changed = [f"{lost[what]:,} {what}" for what in lost if what in OF_ENTITIES]
+            if changed and not lossy:
+                flat = ", --overlap flat" if OVERLAPS in lost else ""
+                raise CorpusError(
+                    f"{path}: {target.name!r} cannot hold {'; '.join(changed)} of document {document.id!r}; "
+                    f"go on with --lossy{flat}, or choose another --format"
+                )
+            self.lost.update(lost)
+            yield document
+
+    def __iter__(self) -> Iterator[Document]:
+        for document in self.documents:
+            self.number += 1
+            self.entities += len(document.entities)
+            yield document
+
+
+MOST_WITHOUT = 1000
+"""After so many documents without an entity none is expected any more."""
+
+
+def with_spans(given: Iterable[Document]) -> Iterator[Document]:
+    """Documents for a model that types given spans; where none of the first has any, that is said instead."""
+    held: list[Document] = []
+    rest = iter(given)
+    for document in rest:
+        held.append(document)
+        if document.entities or len(held) >= MOST_WITHOUT:
+            break
+    if held and not held[-1].entities:
+        raise ValueError(
+            "this model types given spans and finds none itself; give documents with entities, whatever their labels"
+        )
+    yield from held
+    yield from rest
+
+
+def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
+    """Documents from whatever was named. An existing path is read; `-` is standard input; anything else is a text."""
+    for number, given in enumerate(inputs):
+        if given == "-":
+            yield from lines_of_stdin()
+        elif exists(given):
+            yield from of_path(Path(given), format)
+        elif looks_like_a_path(given):
+            raise FileNotFoundError(2, "no such file or folder", given)
+        else:
+            yield Document(str(number), given)
+
+
+def of_path(path: Path, format: str | None, name: str | None = None) -> Iterator[Document]:
+    """A corpus, or a plain text file as one document; in a folder its id is its path there."""
+    if (
+        format is None
+        and path.is_file()
+        and path.suffix in (".txt", ".md", "")
+        and named(path) is None
+        and not path.with_suffix(".ann").exists()
+    ):
+        yield Document(name or path.stem, read_text(path))  # line ends as they are: offsets count them
+    elif format is None and path.is_dir() and not any(path.glob("**/*.ann")):
+        texts = sorted(path.rglob("*.txt"))
+        if not texts:
+            raise ValueError(f"{path}: no .txt file in this folder; name the files, or give their format with --from")
+        for text in texts:
+            yield from of_path(text, None, str(text.relative_to(path).with_suffix("")))
+    else:
+        yield from read(path, format)
+
+
+def lines_of_stdin() -> Iterator[Document]:
+    """One document per line of standard input, which is UTF-8 whatever the locale."""
+    for number, line in enumerate(sys.stdin.buffer):
+        try:
+            text = line.decode("utf-8-sig" if number == 0 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"standard input, line {number + 1}: not UTF-8; convert it to UTF-8 first") from error
+        yield Document(str(number), text.rstrip("\r\n"))
+
+
+def exists(given: str) -> bool:
+    """Whether there is a file or folder of that name; a text may be too long for a name, or hold what none may."""
+    try:
+        return Path(given).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def looks_like_a_path(given: str) -> bool:
+    """A word with a known suffix or a slash was meant as a file; do not predict on its name."""
+    return not any(map(str.isspace, given)) and (
+        "/" in given or Path(given).suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
+    )

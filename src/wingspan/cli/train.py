@@ -1,0 +1,91 @@
+"""`wingspan train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wingspan.cli import app
+from wingspan.cli.options import (
+    CorpusFormat,
+    Device,
+    EncoderName,
+    Json,
+    OnLeak,
+    OnLeakChoice,
+    Parts,
+    Threads,
+    pairs,
+    trusted,
+    use_threads,
+    whole_numbers,
+)
+
+
+@app.command(
+    epilog="Example: wingspan train bundling/bl-span --train train.jsonl --dev dev.jsonl --encoder minilm "
+    "--output runs/mine --set train.epochs=3"
+)
+def train(
+    recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
+    output: Annotated[Path, typer.Option(help="Folder for the model, the journal and the states for --resume.")],
+    train: Annotated[
+        list[Path] | None, typer.Option(help="Training corpus, in any format; may be given several times.")
+    ] = None,
+    corpora: Annotated[
+        Path | None, typer.Option(help="Several corpora for one model: a corpora.toml, in place of the files.")
+    ] = None,
+    dev: Annotated[Path | None, typer.Option(help="Decides which epoch is best.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
+    format: CorpusFormat = None,
+    encoder: EncoderName = None,
+    set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,
+    seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
+    start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
+    rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a label of --from under another name.")] = None,
+    parts: Parts = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
+    ] = None,
+    on_leak: OnLeak = OnLeakChoice.drop,
+    track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
+    json: Json = None,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Trains a recognizer on your corpus and keeps the best epoch's model."""
+    from rich.console import Console
+
+    from wingspan.recipe_json import with_settings
+    from wingspan.training.corpora import corpora_of
+    from wingspan.training.run import Job, prepare, train_seeds
+    from wingspan.training.warm_start import must_go_together
+    from wingspan.views.console import first_process, write_figures
+
+    use_threads(threads)
+    chosen = whole_numbers(seeds) if seeds is not None else [seed]
+    encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
+    must_go_together(start, rename, encoder, chosen_settings)
+    given = corpora_of(train or None, dev, test, format, corpora)
+    job = Job(
+        prepare(recipe, encoder, {**given.settings, **chosen_settings}),
+        given,
+        output,
+        resume=resume,
+        start=start,
+        rename=pairs(rename, "--rename"),
+        parts=trusted(parts),
+        device=device,
+        track=track,
+        lexicon=lexicon,
+        on_leak=on_leak.value,
+    )
+    console = Console(stderr=json is not None and str(json) == "-", quiet=not first_process())
+    figures = train_seeds(job, chosen, console)
+    if json is not None and figures is not None:
+        write_figures(figures, json)

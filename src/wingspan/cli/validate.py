@@ -1,0 +1,136 @@
+"""`wingspan validate`: what is in a corpus, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from wingspan.cli import app
+from wingspan.cli.options import OnErrorName
+from wingspan.corpora.formats import detect, read
+from wingspan.corpora.statistics import FINDINGS, Statistics, describe
+from wingspan.files import CorpusError, OnError, Problems
+from wingspan.views.tables import Sheet
+
+
+@app.command(epilog="Example: wingspan validate train.jsonl dev.jsonl --json report.json")
+def validate(
+    corpora: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Files or folders in any format.")],
+    format: Annotated[str | None, typer.Option(help="Their format; otherwise found by name or content.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
+    on_error: Annotated[
+        OnErrorName, typer.Option(help="List all problems (skip), or stop at the first one (raise).")
+    ] = OnErrorName.skip,
+) -> None:
+    """Shows what is in a corpus, and every problem with file and line; exit code 1 if there is one."""
+    from rich.console import Console
+
+    from wingspan.views.console import write_figures
+
+    reports = validate_corpora(corpora, format, on_error.value)
+    if json is not None:
+        write_figures({"corpora": [report.to_dict() for report in reports]}, json)
+    if json != Path("-"):
+        for report in reports:
+            show(report, Console())
+    if any(report.failed for report in reports):
+        raise typer.Exit(1)
+
+
+SHOWN = 20
+"""How many problems are printed for each corpus; `--json` has all."""
+
+
+@dataclass
+class Report:
+    """One corpus: its figures, the records that do not fit, and notes of the reader."""
+
+    path: str
+    format: str
+    statistics: Statistics
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something has to be mended; what is only worth a look does not count."""
+        return bool(self.problems)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "corpus": self.path,
+            "format": self.format,
+            "valid": not self.failed,
+            **self.statistics.to_dict(),
+            "problems": self.problems,
+            "notes": self.notes,
+        }
+
+
+def validate_corpora(
+    corpora: Sequence[str | Path], format: str | None = None, on_error: OnError = "skip"
+) -> list[Report]:
+    """One report for each corpus. With `on_error="raise"` the first problem ends it all."""
+    return [_validate(Path(corpus), format, on_error) for corpus in corpora]
+
+
+def _validate(path: Path, format: str | None, on_error: OnError) -> Report:
+    problems = Problems(on_error)
+    report = Report(str(path), format or "?", Statistics())
+    try:
+        report.format = format or detect(path)
+        report.statistics = describe(read(path, report.format, problems=problems))
+        if not report.statistics.documents and not problems.messages:
+            problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
+    except CorpusError as error:  # a file that cannot be read any further: the others still can
+        if on_error == "raise":
+            raise
+        problems.messages.append(str(error))
+    for name, finding in report.statistics.findings.items():
+        if FINDINGS[name] and finding.count:
+            problems.add(path, None, f"{finding.count} entities have {name}: {'; '.join(finding.examples)}")
+    report.problems, report.notes = problems.messages, list(dict.fromkeys(problems.notes))
+    return report
+
+
+def show(report: Report, console: Console) -> None:
+    """A table of the figures, then labels, suspicious annotations, and problems with file and line."""
+    figures = report.statistics
+    rows = [
+        ("documents", f"{figures.documents:,}"),
+        ("groups", f"{figures.groups:,}"),
+        ("words", f"{figures.words:,}"),
+        ("characters", f"{figures.characters:,}"),
+        ("entities", f"{figures.entities:,}"),
+        ("nested", f"{figures.nested:,}"),
+        ("discontinuous", f"{figures.discontinuous:,}"),
+        ("documents without entities", f"{figures.documents_without_entities:,}"),
+    ]
+    Sheet(f"{report.path} ({report.format})", ("", "count"), rows).show(console)
+    if figures.labels:
+        Sheet("Labels", ("label", "entities"), [(label, f"{n:,}") for label, n in figures.labels.items()]).show(console)
+    lengths = [("entities", figures.mention_words), ("documents", figures.text_words)]
+    known = [(name, values) for name, values in lengths if values]
+    if known:
+        lengths_of = [(name, *(f"{length:,}" for length in values.values())) for name, values in known]
+        Sheet("Lengths in words", ("", *known[0][1]), lengths_of).show(console)
+    found = [(name, finding) for name, finding in figures.findings.items() if finding.count]
+    if found:
+        Sheet("Worth a look", ("", "count"), [(name, f"{finding.count:,}") for name, finding in found]).show(console)
+    lines = [f"  {name}: {'; '.join(finding.examples)}" for name, finding in found]
+    if figures.fingerprint:
+        lines.append(f"fingerprint {figures.fingerprint}")
+    lines += [f"note: {note}" for note in report.notes[:SHOWN]]
+    lines += [f"problem: {message}" for message in report.problems[:SHOWN]]
+    if len(report.problems) > SHOWN:
+        lines.append(f"... and {len(report.problems) - SHOWN:,} problems more; --json FILE has all of them")
+    count = len(report.problems)
+    lines.append(f"{report.path}: {count or 'no'} problem{'' if count == 1 else 's'}")
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

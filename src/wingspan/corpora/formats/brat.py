@@ -1,0 +1,307 @@
+"""brat standoff: a folder of .txt files, each with its .ann file of annotations. https://brat.nlplab.org/standoff.html
+
+Text-bound lines (`T1<tab>Label 0 5;9 12<tab>surface`) are entities. All other lines (relations, events, attributes,
+normalizations, notes) are kept as they are and written back. brat cuts an entity at line ends; such fragments are
+joined.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats.conversion_loss import changed
+from wingspan.corpora.formats.records import shorten
+from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entities_of, fitting
+from wingspan.files import BYTE_ORDER_MARK, CorpusError, Problems, atomic_write, read_lines, read_text
+from wingspan.text import Document, Entity, Span
+
+LINES = "brat"
+"""The key in a document's `meta` for the lines that are no entities."""
+APART = "Fragments"
+"""The type of a note of ours: fragments that only a line end divides, and that are not to be joined."""
+NO_DATABASE = "ID:"
+"""brat wants a concept id as database:id; this stands for a database that is not known."""
+
+_LINE_END = re.compile(r"[\r\n]+")
+# what some file system does not take, and % where it would be read as an escape
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"\\|?*]|%(?=[0-9A-Fa-f]{2})|^\.|[. ]$')
+
+
+def write(documents: Iterable[Document], path: Path) -> None:
+    """Writes a folder, or one pair of files if the path ends in .ann; ids with slashes go to sub-folders."""
+    if path.suffix == ".ann":
+        _write_one(list(documents), path)
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        names: set[Path] = set()
+        for document in documents:
+            name = Path(file_name(document.id) + ".txt")
+            if name in names:
+                raise CorpusError(f"document {document.id}: two documents have this id, and brat has one file for each")
+            names |= {name, name.with_suffix(".ann")}
+            _write_pair(document, part / name)
+        _refuse_strangers(path, names)
+        if path.exists():
+            for name in sorted(names):
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                (part / name).replace(path / name)
+        else:
+            part.replace(path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write_one(documents: list[Document], path: Path) -> None:
+    if len(documents) != 1:
+        raise CorpusError(f"{path}: {len(documents)} documents for one .ann file; name a folder instead")
+    _write_pair(documents[0], path.with_suffix(".txt"))
+
+
+def _refuse_strangers(path: Path, names: set[Path]) -> None:
+    """Files of another corpus in the folder would be read back as part of this one."""
+    if path.exists() and not path.is_dir():
+        raise CorpusError(f"{path}: a file of this name exists, and brat needs a folder; name another one")
+    for file in sorted(path.rglob("*")):
+        if file.suffix in (".txt", ".ann") and file.relative_to(path) not in names:
+            raise CorpusError(
+                f"{path}: the folder already holds {file.name}, which is not of this corpus; name a new one"
+            )
+
+
+def file_name(identifier: str) -> str:
+    """An id as a path below a folder: what a file name cannot hold is written as %XX, as in web addresses."""
+    if not identifier:
+        raise CorpusError("a document without an id cannot be written as a brat file; give it one")
+    parts = identifier.split("/")
+    slash = "/" if all(parts) else "%2F"  # no folder has an empty name
+    return slash.join(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", part) for part in parts)
+
+
+def _write_pair(document: Document, file: Path) -> None:
+    lines = [*lines_of(document)]
+    with atomic_write(file) as out:
+        out.write(document.text)
+    with atomic_write(file.with_suffix(".ann")) as out:
+        out.write("".join(f"{line}\n" for line in lines))
+
+
+def lines_of(document: Document) -> Iterator[str]:
+    """The lines of the .ann file."""
+    kept = document.meta.get(LINES)
+    others = [str(line) for line in kept if "\n" not in str(line)] if isinstance(kept, list) else []
+    names = _names(document.entities)
+    for name, entity in zip(names, document.entities, strict=True):
+        pieces = [(span.start, span.end) for span in entity.spans]
+        if not _looks_cut(entity.spans, document.text):
+            pieces = [piece for span in entity.spans for piece in _between_line_ends(span, document.text)]
+        place = ";".join(f"{start} {end}" for start, end in pieces)
+        surface = " ".join(_LINE_END.sub(" ", document.text[start:end]) for start, end in pieces)
+        if re.search(r"[\t\r\n]", entity.label):
+            raise CorpusError(f"document {document.id}: the label {entity.label!r} holds a tab or line end; rename it")
+        yield f"{name}\t{entity.label} {place}\t{surface}"
+    missing = {name for line in others for name in re.findall(r"\bT\d+\b", line.partition("\t")[2].split("\t")[0])}
+    missing -= set(names)
+    taken = {line.partition("\t")[0] for line in others}
+    for line in others:  # what was said about an entity that is gone, goes with it
+        if not missing & set(re.findall(r"\bT\d+\b", line.partition("\t")[2].split("\t")[0])):
+            yield line
+    for name, entity in zip(names, document.entities, strict=True):
+        concept = entity.meta.get("concept_id")
+        told = any(line.startswith("N") and re.search(rf"\t\S+ {re.escape(name)} ", line) for line in others)
+        if concept and not told:
+            written = str(concept) if ":" in str(concept) else f"{NO_DATABASE}{concept}"
+            yield f"{_fresh('N', taken)}\tReference {name} {_LINE_END.sub(' ', written)}"
+        if _looks_cut(entity.spans, document.text):
+            yield f"{_fresh('#', taken)}\t{APART} {name}\tnot one entity cut at a line end"
+
+
+def _names(entities: Iterable[Entity]) -> list[str]:
+    """The ids that entities came with, as far as they are brat's and unique; new ones for the others."""
+    names: list[str] = []
+    given = [entity.meta.get("id") for entity in entities]
+    taken = {name for name in given if isinstance(name, str)}
+    for name in given:
+        usable = isinstance(name, str) and re.fullmatch(r"T\d+", name) and name not in names
+        names.append(str(name) if usable else _fresh("T", taken))
+    return names
+
+
+def _fresh(letter: str, taken: set[str]) -> str:
+    number = 1 + sum(name.startswith(letter) for name in taken)
+    while f"{letter}{number}" in taken:
+        number += 1
+    taken.add(f"{letter}{number}")
+    return f"{letter}{number}"
+
+
+def _between_line_ends(span: Span, text: str) -> list[tuple[int, int]]:
+    """brat has no entity across a line end: it is cut there, and joined again by whoever reads it."""
+    surface = text[span.start : span.end]
+    if surface.strip("\r\n") != surface:
+        return [(span.start, span.end)]
+    edges = [0, *(edge for found in _LINE_END.finditer(surface) for edge in found.span()), len(surface)]
+    return [(span.start + left, span.start + right) for left, right in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _looks_cut(spans: tuple[Span, ...], text: str) -> bool:
+    gaps = [text[left.end : right.start] for left, right in zip(spans, spans[1:], strict=False)]
+    return any(gap.isspace() and _LINE_END.search(gap) for gap in gaps)
+
+
+_BOUND = re.compile(
+    r"(T\S*)\t([^\t]*[^\t\s]) +(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL
+)
+_HOLDS = Holds(document_keys=frozenset({LINES}), entity_keys=frozenset({"id", "concept_id", "attributes", "notes"}))
+_OTHER = re.compile(r"(?:[REAMN#]\S*|\*)\t.*", re.DOTALL)
+
+
+def read(path: Path, problems: Problems) -> Iterator[Document]:
+    """The documents of a folder and its sub-folders, whose names start the ids; or of one .txt or .ann file."""
+    if not path.is_dir():
+        yield _document(path.with_suffix(".txt"), path.stem, problems)
+        return
+    files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".ann") and not _hidden(file, path))
+    texts = {file.with_suffix("") for file in files if file.suffix == ".txt"}
+    for file in files:
+        if file.suffix == ".txt":
+            yield _document(file, unquote(file.relative_to(path).with_suffix("").as_posix()), problems)
+        elif file.with_suffix("") not in texts:
+            problems.add(file, None, f"there is no {file.stem}.txt beside it; put the text there, brat needs both")
+    if not files:
+        raise CorpusError(f"{path}: no .txt and .ann files in this folder; name another one, or its format")
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _document(file: Path, name: str, problems: Problems) -> Document:
+    annotations = file.with_suffix(".ann")
+    if not file.exists() and annotations.exists():
+        raise CorpusError(f"{annotations}: there is no {file.name} beside it; put the text there, brat needs both")
+    raw = read_text(file, keep_mark=True)
+    return _parsed(raw, read_lines(annotations) if annotations.exists() else (), file, name, problems)
+
+
+def _parsed(raw: str, lines: Iterable[tuple[int, str]], file: Path, name: str, problems: Problems) -> Document:
+    annotations = file.with_suffix(".ann")
+    mentions, others = _parse(lines, annotations, problems)
+    text = _text_that_fits(raw, mentions)
+    if text != raw:
+        problems.note(file, "the offsets fit if line ends count as one character and the byte order mark as none")
+    unit = best_unit(text, mentions)
+    if unit != UNITS[0]:
+        problems.note(file, f"the surfaces fit if offsets count {unit}; they are read so")
+    apart = {line.split("\t")[1].split(" ")[1] for line in others if _is_apart(line)}
+    joined = 0
+
+    def merge(spans: tuple[Span, ...], mention: Mention) -> tuple[Span, ...]:
+        nonlocal joined
+        kept = spans if mention.meta["id"] in apart else _joined(spans, text)
+        joined += len(kept) < len(spans)
+        return kept
+
+    entities, otherwise = entities_of(text, mentions, unit, lambda n, why: problems.add(annotations, n, why), merge)
+    if joined:
+        problems.note(annotations, f"{joined} entities were cut at line ends only; their fragments are joined")
+    if otherwise:
+        problems.note(annotations, f"{otherwise} surfaces differ a little from the text, which is kept")
+    kept = [line for line in others if not _is_apart(line)]
+    return Document(name, text, tuple(entities), meta={LINES: kept} if kept else {})
+
+
+def _parse(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> tuple[list[Mention], list[str]]:
+    """The text-bound annotations, and all other lines as they are."""
+    bound: list[tuple[int, re.Match[str]]] = []
+    others: list[str] = []
+    for number, line in lines:
+        if not line.strip():
+            continue
+        if found := _BOUND.fullmatch(line):
+            bound.append((number, found))
+        elif _OTHER.fullmatch(line):
+            others.append(line)
+        else:
+            problems.add(path, number, f"{shorten(line)} is no line of brat; write T1<tab>Label start end<tab>surface")
+    extra = _about(others)
+    mentions = []
+    for number, found in bound:
+        pieces = tuple((int(start), int(end)) for start, end in (piece.split(" ") for piece in found[3].split(";")))
+        mentions.append(Mention(found[2], pieces, found[4], number, {"id": found[1], **extra.get(found[1], {})}))
+    return mentions, others
+
+
+def _about(lines: list[str]) -> dict[str, dict[str, Any]]:
+    """What attributes, normalizations and notes say about entities, by the entity's id."""
+    about: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        kind, _, rest = line.partition("\t")
+        words = rest.split("\t")[0].split(" ")
+        if len(words) < 2 or not words[1].startswith("T"):
+            continue
+        meta = about.setdefault(words[1], {})
+        if kind[0] == "N" and len(words) > 2:
+            concept = " ".join(words[2:]).removeprefix(NO_DATABASE)
+            meta["concept_id"] = f"{meta['concept_id']},{concept}" if "concept_id" in meta else concept
+        elif kind[0] in "AM":
+            meta.setdefault("attributes", {})[words[0]] = " ".join(words[2:]) or True
+        elif kind[0] == "#" and not _is_apart(line):
+            meta.setdefault("notes", []).append(rest.partition("\t")[2])
+    return about
+
+
+def _is_apart(line: str) -> bool:
+    columns = line.split("\t")
+    return line.startswith("#") and len(columns) > 1 and columns[1].startswith(f"{APART} ")
+
+
+def _text_that_fits(raw: str, mentions: list[Mention]) -> str:
+    """The text as it is; or without its mark, or with line ends of one character, where more surfaces fit that way."""
+    texts = [raw]
+    if raw.startswith(BYTE_ORDER_MARK):
+        texts.append(raw.removeprefix(BYTE_ORDER_MARK))
+    texts += [text.replace("\r\n", "\n") for text in texts if "\r\n" in text]
+    if len(texts) == 1 or not mentions:
+        return raw
+    return max(texts, key=lambda text: max(fitting(text, mentions, unit) for unit in UNITS))
+
+
+def _joined(spans: tuple[Span, ...], text: str) -> tuple[Span, ...]:
+    """Fragments with nothing but white space and a line end between them are one."""
+    first, *others = sorted(spans)
+    kept = [first]
+    for span in others:
+        gap = text[kept[-1].end : span.start]
+        if gap.isspace() and re.search(r"[\r\n]", gap):
+            kept[-1] = Span(kept[-1].start, span.end)
+        else:
+            kept.append(span)
+    return tuple(kept)
+
+
+def _changes(document: Document) -> Counter[str]:
+    """An id that brat does not take, a line about an entity that is gone: the lines to be written show it."""
+    lines = enumerate(lines_of(document), 1)
+    back = _parsed(document.text, lines, Path("document.txt"), document.id, Problems("skip"))
+    return changed(document, [back], _HOLDS)
+
+
+FORMAT = Format(
+    name="brat",
+    read=read,
+    write=write,
+    suffixes=(".ann",),
+    holds=_HOLDS,
+    description="a folder of .txt and .ann files, also discontinuous (brat standoff)",
+    changes=_changes,
+)

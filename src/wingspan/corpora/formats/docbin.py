@@ -1,0 +1,214 @@
+"""spaCy's DocBin (`.spacy`): entities in `doc.ents` and in `doc.spans["sc"]`. Needs the extra `spacy`.
+
+What a Doc has no place for (id, group, meta, words that are no tokens) travels in `doc.user_data["wingspan"]`.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats.conll import UNTYPED
+from wingspan.corpora.formats.conversion_loss import of_entity
+from wingspan.corpora.formats.records import SHAPE, refuse_fragments
+from wingspan.corpora.words import WordRanges, word_spans
+from wingspan.files import CorpusError, Problems, numbered
+from wingspan.text import Document, Entity, Span
+
+SPANS_KEY = "sc"
+"""The span group that spaCy's span categorizer reads by default."""
+_OURS = "wingspan"
+_KEYS = frozenset({"id", "kb_id"})
+"""The keys of entities that a spaCy span has a place for, as strings."""
+# what spaCy and its serializer raise on damaged files
+_DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError, zlib.error)
+
+
+def _spacy() -> Any:
+    try:
+        import spacy.tokens
+        import spacy.util
+        import spacy.vocab
+    except ImportError:
+        raise CorpusError(
+            "spaCy is needed for .spacy files and is not installed; install it with: pip install 'wingspan[spacy]'"
+        ) from None
+    return spacy
+
+
+def read(path: Path, problems: Problems) -> Iterator[Document]:
+    """The documents with their tokens as words (white space is no word), and their sentences where they are set."""
+    spacy = _spacy()
+    try:
+        packed = spacy.tokens.DocBin().from_disk(path)
+        docs = list(packed.get_docs(spacy.vocab.Vocab()))
+        documents = [_document(doc, numbered(path, number)) for number, doc in enumerate(docs, 1)]
+    except _DAMAGED as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        problems.add(path, None, f"no DocBin that spaCy can read ({reason[:200]}); write the file again")
+        return
+    if others := sorted({key for doc in docs for key in doc.spans} - {SPANS_KEY}):
+        problems.note(path, f"of the span groups only {SPANS_KEY!r} is read, not {', '.join(map(repr, others))}")
+    yield from documents
+
+
+def _document(doc: Any, name: str) -> Document:
+    ours = doc.user_data.get(_OURS)
+    kept = ours if isinstance(ours, dict) else {}
+    words: tuple[Span, ...] | None = tuple(
+        Span(token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()
+    )
+    sentences: tuple[Span, ...] | None = None
+    if doc.has_annotation("SENT_START"):
+        sentences = tuple(Span(sentence.start_char, sentence.end_char) for sentence in doc.sents)
+    if "words" in kept:
+        words = _ranges(kept["words"])
+    if "sentences" in kept:
+        sentences = _ranges(kept["sentences"])
+    # an entity that stands in both places is one; the group is looked at first because it may have scores
+    group = doc.spans.get(SPANS_KEY, [])
+    scores = list(getattr(group, "attrs", {}).get("scores", ()))
+    entities: dict[Entity, Entity] = {}
+    for at, span in enumerate([*group, *doc.ents]):
+        score = float(scores[at]) if at < min(len(scores), len(group)) else 1.0
+        entity = Entity(span.label_ or UNTYPED, (Span(span.start_char, span.end_char),), score, _ids(span))
+        if entity.start < entity.end:
+            entities.setdefault(entity, entity)
+    return Document(
+        str(kept.get("id", name)),
+        doc.text,
+        tuple(entities.values()),
+        dataset=str(kept.get("dataset", "main")),
+        words=words,
+        sentences=sentences,
+        group=kept.get("group"),
+        meta=dict(_lists(kept.get("meta", {}))),
+    )
+
+
+def _ids(span: Any) -> dict[str, str]:
+    return {key: value for key, value in (("id", span.id_), ("kb_id", span.kb_id_)) if value}
+
+
+def _lists(value: Any) -> Any:
+    """Lists for the tuples that spaCy's serializer makes of them."""
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items()}
+    return [_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _ranges(pairs: Any) -> tuple[Span, ...] | None:
+    return None if pairs is None else tuple(Span(start, end) for start, end in pairs)
+
+
+def write(documents: Iterable[Document], path: Path) -> None:
+    """Writes every entity to `doc.spans["sc"]`, and to `doc.ents` too where none overlaps another."""
+    spacy = _spacy()
+    packed = spacy.tokens.DocBin(store_user_data=True)
+    vocabulary = spacy.vocab.Vocab()
+    for document in documents:
+        packed.add(_doc(document, spacy, vocabulary))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        packed.to_disk(part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _doc(document: Document, spacy: Any, vocabulary: Any) -> Any:
+    refuse_fragments(document, "spaCy")
+    text, words = document.text, word_spans(document)
+    tokens = list(_tokens(text, words))
+    starts = None
+    if document.sentences is not None:
+        firsts = {WordRanges(tokens).touched(sentence).start for sentence in document.sentences}
+        starts = [at in firsts for at in range(len(tokens))]
+    doc = spacy.tokens.Doc(
+        vocabulary,
+        words=[text[token.start : token.end] for token in tokens],
+        spaces=[following.start > token.end for token, following in pairwise([*tokens, Span(len(text), len(text))])],
+        sent_starts=starts,
+    )
+    group = [_span(document, entity, doc) for entity in document.entities]
+    doc.spans[SPANS_KEY] = group
+    doc.spans[SPANS_KEY].attrs["scores"] = [entity.score for entity in document.entities]
+    if len(spacy.util.filter_spans(group)) == len(group):
+        doc.ents = group
+    doc.user_data[_OURS] = _kept(document, doc)
+    return doc
+
+
+def _tokens(text: str, words: Iterable[Span]) -> Iterator[Span]:
+    """The words, and between them whatever a Doc cannot leave out: all but one space after a token."""
+    at = 0
+    for word in [*words, Span(len(text), len(text))]:
+        if at and text[at : at + 1] == " " and at < word.start:
+            at += 1
+        if at < word.start:
+            yield Span(at, word.start)
+        if word.start < word.end:
+            yield word
+        at = word.end
+
+
+def _span(document: Document, entity: Entity, doc: Any) -> Any:
+    kb_id, own_id = (str(entity.meta.get(key, "")) for key in ("kb_id", "id"))
+    span = doc.char_span(entity.start, entity.end, label=entity.label, kb_id=kb_id, span_id=own_id)
+    if span is None:
+        raise CorpusError(
+            f"document {document.id}: {entity.label!r} at {entity.start}-{entity.end} does not fall on word "
+            "boundaries; widen such entities with `wingspan convert --lossy`"
+        )
+    return span
+
+
+def _kept(document: Document, doc: Any) -> dict[str, Any]:
+    kept: dict[str, Any] = {"id": document.id}
+    if document.group is not None:
+        kept["group"] = document.group
+    if document.dataset != "main":
+        kept["dataset"] = document.dataset
+    if meta := {key: value for key, value in document.meta.items() if key != SHAPE}:
+        kept["meta"] = meta
+    native = _document(doc, document.id)
+    if native.words != document.words:
+        kept["words"] = None if document.words is None else [list(word) for word in document.words]
+    if native.sentences != document.sentences:
+        kept["sentences"] = None if document.sentences is None else [list(span) for span in document.sentences]
+    return kept
+
+
+def _changes(document: Document) -> Counter[str]:
+    """Spans keep their two ids as strings, and an empty one is none."""
+    kept = [(entity.meta[key], key) for entity in document.entities for key in _KEYS & entity.meta.keys()]
+    return Counter(of_entity(key) for value, key in kept if not isinstance(value, str) or not value)
+
+
+FORMAT = Format(
+    name="docbin",
+    read=read,
+    write=write,
+    suffixes=(".spacy",),
+    holds=Holds(
+        discontinuous=False,
+        documents_without_words=False,
+        words=True,
+        sentences=True,
+        groups=True,
+        meta=True,
+        scores=True,
+        entity_meta=False,
+        entity_keys=_KEYS,
+        datasets=True,
+    ),
+    description="spaCy DocBin with doc.ents and doc.spans['sc'] (extra: spacy)",
+    changes=_changes,
+)

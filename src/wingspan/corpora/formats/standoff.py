@@ -1,0 +1,134 @@
+"""Mentions of standoff formats: offsets and the surface that the file gives beside them, checked against the text.
+
+Formats say what offsets count, tools often count something else. The surfaces decide: the unit in which most of them
+fit is the one that the file was written in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wingspan.corpora.formats.records import positions, shorten
+from wingspan.text import Entity, Span
+
+UNITS = ("code points", "utf-16", "bytes")
+_HALF = -1  # an offset inside of a character
+
+
+@dataclass(frozen=True)
+class Mention:
+    """One annotation as it stands in a file: pieces in the file's unit, relative to its text."""
+
+    label: str
+    pieces: tuple[tuple[int, int], ...]
+    surface: str | None
+    line: int | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def code_points(text: str, unit: str) -> Sequence[int]:
+    """Where each offset of the unit lies in code points; -1 inside of a character. The end is included."""
+    if unit != "bytes":
+        return positions(text, unit)
+    if text.isascii():
+        return range(len(text) + 1)
+    found: list[int] = []
+    for at, character in enumerate(text):
+        found.append(at)
+        found.extend([_HALF] * (len(character.encode("utf-8", "surrogatepass")) - 1))
+    return [*found, len(text)]
+
+
+def best_unit(text: str, mentions: Sequence[Mention]) -> str:
+    """The unit in which most surfaces fit the text; code points unless another one is better."""
+    if text.isascii() or fitting(text, mentions) == sum(mention.surface is not None for mention in mentions):
+        return UNITS[0]
+    return max(UNITS, key=lambda unit: fitting(text, mentions, unit))
+
+
+def fitting(text: str, mentions: Sequence[Mention], unit: str = UNITS[0]) -> int:
+    """How many surfaces fit the text if offsets count in that unit."""
+    places = code_points(text, unit)
+    count = 0
+    for mention in mentions:
+        spans = placed(text, mention, places)
+        count += mention.surface is not None and not isinstance(spans, str) and fits(text, spans, mention)
+    return count
+
+
+def placed(text: str, mention: Mention, places: Sequence[int]) -> tuple[Span, ...] | str:
+    """The mention's pieces in code points, in the order of the surface, or what is wrong with them."""
+    spans = []
+    for start, end in mention.pieces:
+        where = f'entity "{mention.label}" at {start}-{end}'
+        if start < 0:
+            return f"{where} starts before the text; offsets start at 0"
+        if start >= end:
+            return f"{where} holds nothing; ends are half-open, so the end is greater than the start"
+        if end >= len(places):
+            return f"{where} goes past the end of the text, which ends at {len(places) - 1}; correct the offsets"
+        span = Span(places[start], places[end])
+        if _HALF in span or span.start >= span.end:
+            return f"{where} cuts a character in half; correct the offsets"
+        spans.append(span)
+    return tuple(spans)
+
+
+def fits(text: str, spans: Sequence[Span], mention: Mention) -> bool:
+    """Whether the text at the spans is the surface, white space aside."""
+    if mention.surface is None:
+        return True
+    ours, theirs = _found(text, spans).split(), mention.surface.split()
+    # tools join fragments with a blank, or with nothing
+    return ours == theirs or (len(spans) > 1 and "".join(ours) == "".join(theirs))
+
+
+def entities_of(
+    text: str,
+    mentions: Iterable[Mention],
+    unit: str,
+    complain: Callable[[int | None, str], None],
+    merge: Callable[[tuple[Span, ...], Mention], tuple[Span, ...]] | None = None,
+) -> tuple[list[Entity], int]:
+    """The entities of a text, and how many surfaces are written otherwise but clearly mean the text at their place."""
+    places = code_points(text, unit)
+    entities, otherwise = [], 0
+    for mention in mentions:
+        spans = placed(text, mention, places)
+        if isinstance(spans, str):
+            complain(mention.line, spans)
+            continue
+        if not fits(text, spans, mention):
+            if not _alike(_found(text, spans), mention.surface or ""):
+                complain(mention.line, _mismatch(text, spans, mention))
+                continue
+            otherwise += 1
+        entities.append(Entity(mention.label, merge(spans, mention) if merge else spans, meta=mention.meta))
+    return entities, otherwise
+
+
+def _found(text: str, spans: Sequence[Span]) -> str:
+    return " ".join(text[span.start : span.end] for span in spans)
+
+
+def _alike(found: str, given: str) -> bool:
+    """Equal but for case, blanks in place of signs, and ASCII in place of other letters (TNF-a for TNF-α)."""
+    return len(found) == len(given) and all(
+        ours == theirs or ours.casefold() == theirs.casefold() or theirs in " ?" or not ours.isascii()
+        for ours, theirs in zip(found, given, strict=True)
+    )
+
+
+def _mismatch(text: str, spans: Sequence[Span], mention: Mention) -> str:
+    surface = mention.surface or ""
+    start, end = spans[0].start, spans[-1].end
+    told = f'entity "{mention.label}" at {start}-{end} is {shorten(_found(text, spans))} in the text, '
+    told += f"but the file says {shorten(surface)}"
+    places = [match.start() for match in re.finditer(re.escape(surface), text)] if len(spans) == 1 and surface else []
+    if not places:
+        return f"{told}; correct the offsets or the surface"
+    nearest = min(places, key=lambda place: abs(place - start))
+    return f"{told}, which stands at {nearest}-{nearest + len(surface)}; correct the offsets"

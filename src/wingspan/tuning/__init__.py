@@ -1,0 +1,1 @@
+"""The search for better settings: what is tried, and how the search runs."""

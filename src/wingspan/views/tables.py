@@ -1,0 +1,142 @@
+"""Figures as tables: framed on a terminal, plain columns in a pipe. Used by every verb that prints scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wingspan.evaluation.scores import (
+    PARTS,
+    Average,
+    Counts,
+    Scores,
+    TypingScores,
+    accuracy_rows,
+    average_rows,
+    label_rows,
+)
+
+AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
+"""How the rows below the labels are called; the second macro is the one of the n2c2 script."""
+
+COLUMNS = ("precision", "recall", "F1", "tp", "fp", "fn", "support")
+
+Cells = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table before it is drawn: the first cell of a row is its name, the others are numbers."""
+
+    title: str
+    columns: Cells
+    rows: Sequence[Cells]
+    totals: Sequence[Cells] = ()
+
+    def show(self, console: Console) -> None:
+        """Frames on a terminal; in a pipe lines as long as they need to be, since nobody there can widen the window."""
+        if console.is_terminal:
+            console.print(self.framed())
+        else:
+            console.print(Text("\n".join(self.lines())), soft_wrap=True)
+
+    def framed(self) -> Table:
+        """The table as rich draws it. Names are no markup: a label may well be called [PER]."""
+        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD)
+        table.add_column(self.columns[0], overflow="fold")
+        for column in self.columns[1:]:
+            table.add_column(column, justify="right", no_wrap=True)
+        for part in (self.rows, self.totals):
+            for name, *numbers in part:
+                table.add_row(Text(name), *numbers)
+            table.add_section()
+        return table
+
+    def lines(self) -> list[str]:
+        """The table as aligned text, two spaces or more between columns."""
+        everything = [self.columns, *self.rows, *self.totals]
+        count = len(self.columns)
+        filled = [[*row, *[""] * (count - len(row))] for row in everything]
+        widths = [max(cell_len(row[i]) for row in filled) for i in range(count)]
+        return [self.title] + [
+            "  ".join(
+                cell + " " * (width - cell_len(cell)) if i == 0 else " " * (width - cell_len(cell)) + cell
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in filled
+        ]
+
+
+def print_scores(scores: Scores | TypingScores, console: Console) -> None:
+    """One row for each label, the averages below, then what a reader should know."""
+    (_typing_sheet(scores) if isinstance(scores, TypingScores) else _recognition_sheet(scores)).show(console)
+    if isinstance(scores, Scores) and scores.continuity:
+        rows = [(PARTS[name], *_figures(part), *_counted(part)) for name, part in scores.continuity.items()]
+        Sheet("Discontinuous entities, strict", ("of", *COLUMNS), rows).show(console)
+    _print_notes(scores.notes, console)
+
+
+def print_modes(scores: Sequence[Scores], console: Console) -> None:
+    """The micro figures of several modes of one comparison, one below the other."""
+    verdicts = ("correct", "incorrect", "partial", "missed", "spurious")
+    rows = [(s.mode, *_figures(s.micro), *(str(getattr(s.micro, verdict)) for verdict in verdicts)) for s in scores]
+    Sheet("Recognition, micro", ("mode", "precision", "recall", "F1", *verdicts), rows).show(console)
+    _print_notes(dict.fromkeys(note for one in scores for note in one.notes), console)
+
+
+def print_seeds(runs: Sequence[Scores | TypingScores], console: Console) -> None:
+    """Mean and standard deviation over several runs."""
+    typed = [run for run in runs if isinstance(run, TypingScores)]
+    if typed:
+        rows = [(name, str(accuracy)) for name, accuracy in accuracy_rows(typed)]
+        title = f"Typing (gold spans given), mean ± sd over {len(typed)} runs"
+        Sheet(title, ("label", "accuracy"), rows[:-1], rows[-1:]).show(console)
+        return
+    found = [run for run in runs if isinstance(run, Scores)]
+    averages, labels = average_rows(found), label_rows(found)
+    Sheet(
+        f"Recognition, {found[0].mode}, mean ± sd over {len(runs)} runs",
+        ("label", "precision", "recall", "F1"),
+        [(row.name, str(row.precision), str(row.recall), str(row.f1)) for row in labels],
+        [(AVERAGES[row.name], str(row.precision), str(row.recall), str(row.f1)) for row in averages],
+    ).show(console)
+
+
+def _recognition_sheet(scores: Scores) -> Sheet:
+    return Sheet(
+        f"Recognition, {scores.mode}",
+        ("label", *COLUMNS),
+        [(label, *_figures(counts), *_counted(counts)) for label, counts in scores.labels.items()],
+        [
+            (AVERAGES["micro"], *_figures(scores.micro), *_counted(scores.micro)),
+            (AVERAGES["macro"], *_figures(scores.macro)),
+            (AVERAGES["document_macro"], *_figures(scores.document_macro)),
+        ],
+    )
+
+
+def _typing_sheet(scores: TypingScores) -> Sheet:
+    shares = [*scores.labels.items(), ("all", scores.overall)]
+    rows = [(label, f"{share.accuracy:.2f}", str(share.correct), str(share.total)) for label, share in shares]
+    return Sheet("Typing (gold spans given)", ("label", "accuracy", "correct", "total"), rows[:-1], rows[-1:])
+
+
+def _figures(part: Counts | Average) -> tuple[str, str, str]:
+    """Precision, recall and F1 with two digits."""
+    return f"{part.precision:.2f}", f"{part.recall:.2f}", f"{part.f1:.2f}"
+
+
+def _counted(counts: Counts) -> tuple[str, ...]:
+    """True and false positives, false negatives, support; halves only where partial matches make them."""
+    return (*(f"{n:.1f}".removesuffix(".0") for n in (counts.tp, counts.fp, counts.fn)), str(counts.gold))
+
+
+def _print_notes(notes: Iterable[str], console: Console) -> None:
+    for note in notes:
+        console.print(Text(f"Note: {note}."), soft_wrap=True)
