@@ -1,0 +1,1 @@
+def freeze(names): pass
