@@ -86,6 +86,7 @@ def freeze_models(names: list[str]) -> None:
 
 def main() -> None:
     """Freezes one kind of behavior."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read when first imported
     import torch
 
     torch.set_num_threads(1)

@@ -85,7 +85,9 @@ def deep_span() -> list[Case]:
     small = {"spans.hidden_size": 12, "head.hidden": "[16]", **SLOW_RATES}
     bare = "no-bilstm proposals depth-2-no-bilstm depth-2-proposals shallow-max-no-bilstm shallow-max-proposals"
     cases = [Case(n, n, BERT, small, "short.jsonl") for n in variants("deep_span", names)]
-    cases += [Case(n, n, BERT, {"head.hidden": "[16]", **SLOW_RATES}, "short.jsonl") for n in variants("deep_span", bare)]
+    cases += [
+        Case(n, n, BERT, {"head.hidden": "[16]", **SLOW_RATES}, "short.jsonl") for n in variants("deep_span", bare)
+    ]
     own = variants("deep_span", "biaffine biaffine-proposals")
     limits = {"max_width": 8, "segments.max_length": 60, "train.epochs": 1}
     cases += [Case(n, n, BERT, {"spans.hidden": 8, **SLOW_RATES}, "short.jsonl") for n in own]
@@ -134,7 +136,9 @@ def discontinuous() -> list[Case]:
     """Entities of several fragments."""
     files = {"train": "colors.jsonl", "dev": "colors-dev.jsonl"}
     names = variants("discontinuous", "- bundled proposals drop split hull nearest")
-    settings = {**SURE, "train.batch_size": 8, "train.epochs": 25, "head.hidden": "[16]"}
+    sizes = {"encoder.buckets": 300, "encoder.embedding": 8, "encoder.hidden": 24, "encoder.dropout": 0.0}
+    settings = {**sizes, "head.hidden": "[32]", "head.dropout": 0.0, "train.batch_size": 6, "train.epochs": 30}
+    settings["train.learning_rate"] = 0.01
     cases = [Case(n, n, "hashed", settings, **files) for n in names]
     deep = {"head.hidden": "[16]", **SLOW_RATES}
     return [*cases, Case("discontinuous/deep", "discontinuous/deep", BERT, deep, **files)]
@@ -189,9 +193,7 @@ def train(case: Case, output: Path) -> Any:
     settings = {**QUICK, **case.settings}
     encoder = {"encoder": case.encoder} if case.encoder else {}
     lexicon = {"lexicon": "names.tsv"} if case.lexicon else {}
-    return wingspan.train(
-        case.recipe, **corpora, output=output, settings=settings, device="cpu", **encoder, **lexicon
-    )
+    return wingspan.train(case.recipe, **corpora, output=output, settings=settings, device="cpu", **encoder, **lexicon)
 
 
 def losses(folder: Path) -> list[dict[str, float]]:
