@@ -27,8 +27,9 @@ def folder(request, folders):
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """Corpora and a trained model, for the shell."""
-    import wingspan
     from shells import QUICK
+
+    import wingspan
     from trainings import save_corpora
 
     folder = tmp_path_factory.mktemp("shell")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tiny import LABELS, arrays_of, of_length, piece_inputs, sentence, word_inputs
+
 from wingspan.batch import SHAPES, Found, batches, entities_found, gold_spans, shape_of, unit_ranges
 from wingspan.text import Entity, Span
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 import typer
-
 from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
+
 from wingspan import cli
 from wingspan.cli import demo
 from wingspan.cli.convert import convert_corpus

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tiny import LABELS, arrays_of, of_length, word_inputs
+
 from wingspan.batch import CALIBRATED, Found
 from wingspan.corpora.fragments import mistaken
 from wingspan.decoding import (

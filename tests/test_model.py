@@ -3,8 +3,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-
 from tiny import LABELS, of_length, sentence
+
 from wingspan.batch import Collate, Found
 from wingspan.candidates import Sampled
 from wingspan.encoders.hashed import HashedEncoder

@@ -3,8 +3,8 @@ from functools import partial
 
 import pytest
 import torch
-
 from tiny import LABELS, of_length, sentence
+
 from wingspan.batch import Collate
 from wingspan.candidates import Grid, Sampled
 from wingspan.encoders.hashed import HashedEncoder

@@ -5,8 +5,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-
 from copies import edited, invented_text
+
 from wingspan.corpora import leaks
 from wingspan.corpora.formats import read
 from wingspan.corpora.leaks import find_leaks

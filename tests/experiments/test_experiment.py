@@ -220,7 +220,7 @@ def test_a_bad_plan_is_one_sentence_before_anything_trains(changes, said, tmp_pa
     def never(*_):
         raise AssertionError("a training was started")
 
-    monkeypatch.setattr("wingspan.runs.experiment_run.run", never)
+    monkeypatch.setattr("wingspan.experiments.run.run", never)
     assert said in shell.refuses("experiment", plan_file(tmp_path, **changes))
 
 

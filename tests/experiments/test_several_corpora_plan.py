@@ -5,8 +5,8 @@ import json
 import pytest
 from plans import plan, plan_file
 from rich.console import Console
-
 from several import save_two
+
 from wingspan.experiments.plan import read_plan
 from wingspan.experiments.run import check, run_experiment
 

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from copies import invented_text
 from rich.console import Console
 
 import wingspan
-from copies import invented_text
 from trainings import TINY, dev_documents, train_documents
 from wingspan.corpora.formats import write
 from wingspan.corpora.statistics import describe

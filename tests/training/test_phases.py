@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from names import Invented
 from safetensors.torch import load_file
 
-from names import Invented
 from trainings import dev_documents, on_cpu, run_of, tiny
 from wingspan.recipe import Phase
 from wingspan.recipe_json import override

@@ -18,6 +18,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+@app.callback(help=app.info.help)
+def commands() -> None:
+    """Keeps the verb in the command line where only one is loaded."""
+
+
 VERBS = (
     *("demo", "recipes", "train", "predict", "evaluate", "info", "calibrate"),
     *("score", "compare", "analyze", "experiment", "tune"),

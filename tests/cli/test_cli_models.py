@@ -1,0 +1,250 @@
+"""The commands that run a model, as users run them: trained, used, scored, described."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from shells import lines
+
+from wingspan.corpora.formats import read
+from wingspan.text import Entity, Span
+
+
+def test_train_predict_evaluate_info(shell, tmp_path):
+    out, _ = shell.trains(
+        tmp_path / "run", "--dev", shell.dev, "--test", shell.dev, "--json", tmp_path / "figures.json"
+    )
+    assert out.index("Coverage: ") < out.index("epoch 1")
+    assert "Recipe baseline" in out
+    assert "Test scores of the best epoch's model, seed 1" in out
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["protocol"] == "recognition"
+    assert {"precision", "recall", "f1", "tp", "fp", "fn"} <= set(figures["micro"])
+    kept = {path.name for path in (tmp_path / "run").iterdir()}
+    assert kept == {
+        "recipe.json",
+        "labels.json",
+        "model.safetensors",
+        "facts.json",
+        "README.md",
+        "journal.jsonl",
+        "leaks.json",
+        "state",
+    }
+
+    out, _ = shell("evaluate", tmp_path / "run", shell.dev, "--json", tmp_path / "again.json", "--device", "cpu")
+    assert "Coverage: " in out
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["micro"] == figures["micro"]
+    assert again["coverage"]["entities"] > 0
+
+    out, _ = shell("info", tmp_path / "run")
+    assert "recipe: baseline" in out
+    assert f", f1 {figures['micro']['f1']:.2f} (" in out
+    out, _ = shell("info", tmp_path / "run", "--json", "-")
+    facts = json.loads(out)
+    assert facts["test"]["micro"] == figures["micro"]
+    assert facts["parameters"] > 100
+    assert facts["max_width"] >= 1
+
+
+def test_lines_are_not_wrapped_in_a_pipe(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    out, _ = shell("info", shell.model)
+    facts = json.loads(shell("info", shell.model, "--json", "-")[0])
+    assert [line.partition(":")[0] for line in out.splitlines() if not line.startswith(" ")] == list(facts)
+    assert "{" not in out
+    out, _ = shell("evaluate", shell.model, shell.dev)
+    assert any(line.startswith("Coverage: ") and len(line) > 40 for line in out.splitlines())
+
+
+def test_predict_reads_a_declared_ending_as_a_corpus(shell, tmp_path):
+    (tmp_path / "x.pubtator.txt").write_text("7|t|Loss of BRCA1 in mice.\n7|a|None.\n7\t8\t13\tBRCA1\tGene\n")
+    (tmp_path / "y.txt").write_text("7|t|Loss of BRCA1 in mice.\n")
+    for given in (["x.pubtator.txt", "y.txt"], [""]):  # two files, and the folder that holds them
+        out, _ = shell("predict", *(tmp_path / name for name in given), "--model", shell.model)
+        records = [json.loads(line) for line in out.splitlines()]
+        assert [(record["id"], record["text"]) for record in records] == [
+            ("7", "Loss of BRCA1 in mice. None."),
+            ("y", "7|t|Loss of BRCA1 in mice.\n"),
+        ]
+
+
+def test_json_on_standard_output_is_nothing_but_json(shell, tmp_path):
+    out, err = shell.trains(tmp_path / "run", "--dev", shell.dev, "--json", "-")
+    assert json.loads(out)["protocol"] == "recognition"
+    assert "Coverage" in err
+    out, err = shell("evaluate", shell.model, shell.dev, "--json", "-")
+    assert json.loads(out)["protocol"] == "recognition"
+    assert "Coverage" in err
+
+
+def test_predict_prints_json_lines_in_a_pipe(shell):
+    out, _ = shell("predict", shell.dev, "--model", shell.model, "--threshold", "0.1")
+    records = [json.loads(line) for line in out.splitlines()]
+    gold = list(read(shell.dev))
+    assert [record["id"] for record in records] == [document.id for document in gold]
+    assert [record["text"] for record in records] == [document.text for document in gold]
+    found = [entity for record in records for entity in record["entities"]]
+    assert found
+    assert {"start", "end", "text", "label", "score", "fragments"} == set(found[0])
+
+
+def test_predict_takes_a_text_a_file_a_folder_and_standard_input(shell, tmp_path):
+    texts = ["Loss of BRCA1 in mice.", "Effects of zodridine on gastritis."]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    asked = {
+        "texts": shell("predict", *texts, "--model", shell.model),
+        "files": shell("predict", tmp_path / "0.txt", tmp_path / "1.txt", "--model", shell.model),
+        "folder": shell("predict", tmp_path, "--model", shell.model),
+        "lines": shell("predict", "-", "--model", shell.model, stdin="\r\n".join(texts).encode()),
+        "bom": shell("predict", "-", "--model", shell.model, stdin=b"\xef\xbb\xbf" + "\n".join(texts).encode()),
+    }
+    found = {kind: [json.loads(line) for line in out.splitlines()] for kind, (out, _) in asked.items()}
+    assert all([record["text"] for record in records] == texts for records in found.values())
+    first = [record["entities"] for record in found["texts"]]
+    assert all([record["entities"] for record in records] == first for records in found.values())
+
+
+@pytest.mark.parametrize("length", [200, 300, 900, 5000])
+def test_a_text_of_any_length_is_no_file_name(shell, length):
+    text = ("word " * length)[:length].strip()
+    out, _ = shell("predict", text, "--model", shell.model)
+    assert json.loads(out)["text"] == text
+
+
+def test_predict_writes_any_format_and_says_what_it_cannot_hold(shell, tmp_path):
+    options = ["--model", shell.model, "--threshold", "0.05", "--overlap", "nested"]
+    out, _ = shell("predict", shell.dev, *options, "--output", tmp_path / "found.jsonl")
+    assert "found.jsonl: 4 documents" in out
+    assert "cannot hold" not in out
+    nested = list(read(tmp_path / "found.jsonl"))
+    assert any(document.entities for document in nested)
+    out, _ = shell("predict", shell.dev, *options, "--output", tmp_path / "found.conll")
+    assert "conll cannot hold" in out
+    assert "scores (not written)" in out
+    assert len(list(read(tmp_path / "found.conll"))) >= 4
+    shell("predict", shell.dev, *options, "--output", tmp_path / "found.x", "--format", "bioc-json")
+    assert len(list(read(tmp_path / "found.x", "bioc-json"))) == 4
+
+
+def test_predict_changes_no_entity_to_fit_a_format_unless_told_to(shell, tmp_path, monkeypatch):
+    apart = Entity("Sign", (Span(0, 6), Span(16, 20)), 0.5)
+
+    def found(self, documents, **options):
+        return (replace(document, entities=(apart,)) for document in documents)
+
+    monkeypatch.setattr("wingspan.recognizer.Recognizer.predict_stream", found)
+    asked = ["predict", "muscle spasm or pain", "--model", shell.model, "--output", tmp_path / "found.conll"]
+    said = shell.refuses(*asked)
+    assert "found.conll: 'conll' cannot hold 1 discontinuous entities" in said
+    assert "of document '0'; go on with --lossy, or choose another --format" in said
+    assert not (tmp_path / "found.conll").exists()
+    out, _ = shell(*asked, "--lossy")
+    assert "cannot hold 1 discontinuous entities" in out
+    (document,) = read(tmp_path / "found.conll")
+    assert [entity.spans for entity in document.entities] == [(Span(0, 6),), (Span(16, 20),)]
+
+
+def test_a_model_that_finds_discontinuous_entities_says_beforehand_that_a_format_cannot_hold_them(shell, tmp_path):
+    shell.trains(tmp_path / "links", "--encoder", "hashed", recipe="discontinuous")
+    asked = ["predict", shell.dev, "--model", tmp_path / "links", "--output", tmp_path / "found.conll"]
+    said = shell.refuses(*asked)
+    assert "found.conll: 'conll' cannot hold discontinuous entities, and this model finds them; go on with" in said
+    shell(*asked, "--lossy")
+    assert len(list(read(tmp_path / "found.conll"))) >= 4
+    assert "about the file of --output" in shell.refuses("predict", "a text", "--model", shell.model, "--lossy")
+    assert "about the file of --output" in shell.refuses("predict", "a", "--model", shell.model, "--format", "brat")
+
+
+def test_overlap_and_threshold_reach_the_model(shell):
+    def number(*options):
+        out, _ = shell("predict", shell.dev, "--model", shell.model, *options)
+        return sum(len(json.loads(line)["entities"]) for line in out.splitlines())
+
+    low = number("--threshold", "0.02", "--overlap", "any")
+    assert low > number("--threshold", "0.02", "--overlap", "flat") > 0
+    assert low > number("--threshold", "0.9", "--overlap", "any")
+
+
+def test_recipes(shell):
+    out, _ = shell("recipes")
+    assert "bundling" in out
+    assert "bl-span" in out
+    out, _ = shell("recipes", "bundling/bl-span")
+    assert "train.learning_rate" in out
+    assert "terms.tags.weight = 0.1" in out
+
+
+def test_every_shown_setting_can_be_set(shell):
+    from wingspan.recipe_json import override
+    from wingspan.recipes import find
+
+    out, _ = shell("recipes", "bundling/paper")
+    shown = [line.strip().split(" = ") for line in out.splitlines() if " = " in line]
+    assert len(shown) > 20
+    recipe = find("bundling/paper")
+    for key, value in shown:
+        if ":" in value or value in ("{}", "null") or key in ("phases", "thresholds"):
+            continue  # parts, and what has no value yet
+        override(recipe, key, value)
+
+
+def test_several_seeds(shell, tmp_path):
+    out, _ = shell.trains(tmp_path / "runs", "--dev", shell.dev, "--seeds", "1,2", "--json", tmp_path / "f.json")
+    assert "Dev scores over 2 seeds" in out
+    summary = json.loads((tmp_path / "runs" / "summary.json").read_text())
+    assert summary == json.loads((tmp_path / "f.json").read_text())
+    assert summary["micro"]["f1"].keys() == {"mean", "deviation", "values"}
+
+
+def test_resume_and_from(shell, tmp_path):
+    shell.trains(tmp_path / "run", "--dev", shell.dev)
+    out, _ = shell.trains(tmp_path / "run", "--resume", "--dev", shell.dev)
+    assert "Dev scores" in out
+    new = lines(
+        tmp_path / "new.jsonl", {"text": "The kidney.", "entities": [{"label": "Organ", "start": 4, "end": 10}]}
+    )
+    options = ["--train", new, "--output", tmp_path / "more", "--set", "train.epochs=1", "--device", "cpu"]
+    shell("train", "baseline", *options, "--from", tmp_path / "run", "--rename", "Gene=Protein")
+    labels = json.loads((tmp_path / "more" / "labels.json").read_text())["main"]
+    assert "Organ" in labels
+    assert "Protein" in labels
+    assert "Gene" not in labels
+
+
+def test_a_run_without_dev_says_so(shell, tmp_path):
+    out, _ = shell.trains(tmp_path / "run")
+    assert "No dev or test documents were given" in out
+
+
+def test_a_recipe_file(shell, tmp_path):
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "from dataclasses import replace\n"
+        "from wingspan.recipes.baseline import recipe as base\n"
+        "from wingspan.encoders.hashed import HashedEncoder\n"
+        "def recipe():\n"
+        "    return replace(base(), name='mine', encoder=HashedEncoder)\n"
+    )
+    shell(
+        *["train", own, "--train", shell.train, "--output", tmp_path / "run", "--encoder", "hashed"],
+        *["--set", "train.epochs=1", "--device", "cpu"],
+    )
+    out, _ = shell("info", tmp_path / "run")
+    assert "recipe: mine" in out
+
+
+def test_help_lists_every_command_in_the_order_of_use(shell):
+    from wingspan.cli import VERBS
+
+    out, _ = shell("--help")
+    assert re.findall(r"^│ ([a-z][a-z-]*) ", out, re.MULTILINE) == list(VERBS)
+
+
+def test_help_has_an_example(shell):
+    for verb in ("train", "predict", "evaluate", "info", "recipes", "demo"):
+        out, _ = shell(verb, "--help")
+        assert f"Example: wingspan {verb}" in " ".join(out.split())
