@@ -221,7 +221,7 @@ class Bench:
 
             def loss() -> Tensor:
                 states = learner.model(self.inputs)
-                learner.objectives["spans"].read(states)
+                learner.objectives["spans"].decode(states)
                 scores: Tensor = states.scores
                 return scores
         else:

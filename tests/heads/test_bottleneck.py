@@ -186,9 +186,9 @@ def test_a_span_may_be_kept_to_one_label():
     inputs = word_inputs([of_length(1)])
     scores = torch.tensor([[[9.0, 1.0, 2.0]]])
     states = States(inputs, vectors(inputs), grid_of(inputs, 1), scores=scores)
-    both = Classification(sizes(), link="sigmoid").read(states)
+    both = Classification(sizes(), link="sigmoid").decode(states)
     assert sorted(both.label.tolist()) == [1, 2]
-    assert Classification(sizes(), link="sigmoid", most_labels=1).read(states).label.tolist() == [GENE]
-    assert not len(Classification(sizes(), link="sigmoid", most_labels=1).read(states._replace(scores=-scores)).label)
+    assert Classification(sizes(), link="sigmoid", most_labels=1).decode(states).label.tolist() == [GENE]
+    assert not len(Classification(sizes(), link="sigmoid", most_labels=1).decode(states._replace(scores=-scores)).label)
     with pytest.raises(ValueError, match="most_labels is 0"):
         Classification(sizes(), most_labels=0)

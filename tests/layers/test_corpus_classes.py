@@ -189,7 +189,7 @@ def test_no_foreign_label_is_ever_read(types, shared, link, thresholds, temperat
     scores = scale * torch.randn(*candidates.mask.shape, labels.num_classes)
     objective = Classification(sizes(labels=labels), link=link, most_labels=most_labels)
     states = States(inputs, vectors(inputs), candidates, scores=scores)
-    found = objective.read(states, thresholds, temperature)
+    found = objective.decode(states, thresholds, temperature)
     assert np.isfinite(found.score).all()
     for name, entities in zip(labels.types, entities_found(found, arrays_of(inputs), labels), strict=True):
         assert {entity.label for entity in entities} <= set(labels.types[name])
@@ -204,6 +204,6 @@ def test_a_foreign_class_that_wins_by_multiplication_is_named_with_its_corpus():
     inputs = word_inputs(sentences)
     states = States(inputs, vectors(inputs), grid_of(inputs, 1), scores=torch.tensor([[[-1.0, -2.0, 5.0, 7.0]]]))
     objective = Classification(sizes(labels=labels), foreign="multiply")
-    ((entity,),) = entities_found(objective.read(states), arrays_of(inputs), labels)
+    ((entity,),) = entities_found(objective.decode(states), arrays_of(inputs), labels)
     assert entity.label == "two:nothing"
-    assert Classification(sizes(labels=labels)).read(states).label.tolist() == []
+    assert Classification(sizes(labels=labels)).decode(states).label.tolist() == []

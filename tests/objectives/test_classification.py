@@ -113,7 +113,7 @@ def test_a_batch_in_which_nothing_counts_costs_nothing():
 
 
 def read(objective: Classification, states: States, thresholds=None) -> list[tuple[int, int, int, int, float]]:
-    found = objective.read(states, thresholds)
+    found = objective.decode(states, thresholds)
     return sorted(
         (row, start, end, label, round(score, 4))
         for row, start, end, label, score in zip(*(part.tolist() for part in found[:5]), strict=True)
@@ -171,7 +171,7 @@ def test_sigmoid_reads_any_number_of_labels_per_span():
 def test_a_masked_cell_is_never_read(link, thresholds):
     states = states_of(SENTENCES)
     states = states._replace(scores=states.scores + torch.tensor([-9.0, 5.0, 0.0]))
-    found = Classification(sizes(), link=link).read(states, thresholds)
+    found = Classification(sizes(), link=link).decode(states, thresholds)
     assert len(found.sentence) >= int(states.candidates.mask.sum())
     for row, start, end in zip(found.sentence, found.start, found.end, strict=True):
         one = SENTENCES[row]
@@ -182,7 +182,7 @@ def test_a_masked_cell_is_never_read(link, thresholds):
 def test_what_is_read_becomes_entities():
     states = certain(SENTENCES, SURE)
     arrays = arrays_of(states.inputs)
-    found = entities_found(Classification(sizes()).read(states), arrays, sizes().labels)
+    found = entities_found(Classification(sizes()).decode(states), arrays, sizes().labels)
     assert [[(e.label, e.start, e.end) for e in row] for row in found] == [
         [("Drug", 0, 2), ("Gene", 3, 4)],
         [],
@@ -199,7 +199,7 @@ def test_each_corpus_has_its_own_class_of_nothing():
     states = states._replace(inputs=inputs, scores=torch.zeros_like(states.scores))
     states.scores[0, :, 0] = states.scores[1, :, 2] = 9.0
     objective = Classification(sizes(labels=labels))
-    assert len(objective.read(states).label) == 0
+    assert len(objective.decode(states).label) == 0
     swapped = states._replace(inputs=inputs._replace(dataset=torch.tensor([1, 0])))
     gold = gold_of(sentences, inputs, labels)
     assert gold.label[:, 0].tolist() == [1, 4]

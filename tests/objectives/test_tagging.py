@@ -59,7 +59,7 @@ def naive_tags(sentence: Sentence, overlap: str) -> list[list[int]]:
 
 
 def read(objective: Tagging, states: States, thresholds=None) -> list[tuple[int, int, int, int]]:
-    found = objective.read(states, thresholds)
+    found = objective.decode(states, thresholds)
     return list(zip(*(part.tolist() for part in found[:4]), strict=True))
 
 
@@ -194,7 +194,7 @@ def test_reading_gives_back_what_the_tags_can_hold(overlap, crf, data):
     objective = tagger(overlap, crf=crf)
     assert objective(states, gold_of([gold], inputs)).item() < 0.02
     arrays = arrays_of(inputs)
-    (found,) = entities_found(objective.read(states), arrays, sizes().labels)
+    (found,) = entities_found(objective.decode(states), arrays, sizes().labels)
     assert sorted(found, key=str) == sorted(gold.entities, key=str)
 
 
@@ -219,7 +219,7 @@ def test_with_pieces_entities_are_whole_words():
     says = [[[B_DRUG, B_GENE, I_DRUG, B_GENE, OUT, B_DRUG, I_GENE]], [[OUT, B_DRUG, B_DRUG, B_GENE]]]
     assert read(tagger(), saying(inputs, says)) == [(0, 0, 3, DRUG), (0, 3, 7, GENE), (1, 3, 4, GENE)]
     arrays = arrays_of(inputs)
-    found = entities_found(tagger().read(saying(inputs, says)), arrays, sizes().labels)
+    found = entities_found(tagger().decode(saying(inputs, says)), arrays, sizes().labels)
     assert [(e.label, e.start, e.end) for row in found for e in row] == [
         ("Drug", 0, 2),
         ("Gene", 2, 4),
@@ -231,7 +231,7 @@ def test_the_least_certain_word_is_the_score():
     inputs = word_inputs([of_length(3)])
     top = saying(inputs, [[[B_DRUG, I_DRUG, OUT]]]).words.top
     top[0, 1] *= 0.3
-    found = tagger().read(states_with(inputs, top))
+    found = tagger().decode(states_with(inputs, top))
     assert found.score.tolist() == pytest.approx([top[0, 1].softmax(0)[I_DRUG].item()])
 
 
@@ -241,7 +241,7 @@ def test_a_crf_gives_its_least_marginal_as_score():
     nn.init.normal_(objective.chain.transitions, std=0.3)
     states = saying(inputs, [[[B_DRUG, I_DRUG, OUT]]], sure=3.0)
     marginals = objective.chain.marginals(states.words.top[:, None], inputs.unit_mask)[0, 0]
-    found = objective.read(states)
+    found = objective.decode(states)
     expected = min(marginals[0, B_DRUG].item(), marginals[1, I_DRUG].item())
     assert found.score.tolist() == pytest.approx([expected], rel=1e-5)
 
@@ -249,7 +249,7 @@ def test_a_crf_gives_its_least_marginal_as_score():
 def test_thresholds_are_on_the_score():
     inputs = word_inputs([of_length(3)])
     states = saying(inputs, [[[B_DRUG, OUT, B_GENE]]], sure=2.0)
-    score = tagger().read(states).score[0]
+    score = tagger().decode(states).score[0]
     assert len(read(tagger(), states, score - 0.01)) == 2
     assert read(tagger(), states, score + 0.01) == []
     assert read(tagger(), states, {"Gene": 0.99}) == [(0, 0, 1, DRUG)]
@@ -257,7 +257,7 @@ def test_thresholds_are_on_the_score():
 
 def test_nothing_found_is_empty_and_typed():
     inputs = word_inputs([of_length(2)])
-    found = tagger().read(saying(inputs, [[[OUT, OUT]]]))
+    found = tagger().decode(saying(inputs, [[[OUT, OUT]]]))
     assert [len(part) for part in found[:5]] == [0] * 5
     assert found.label.dtype.kind == "i"
     assert found.score.dtype.kind == "f"

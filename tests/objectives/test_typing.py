@@ -90,15 +90,15 @@ def test_the_loss_is_a_cross_entropy_over_types_alone():
 def test_chances_are_read_for_every_type_and_for_nothing_else():
     sentences = [of_length(4, ("Drug", 0, 1))]
     states, gold = states_of(torch.tensor([[[9.0, 1.0, 2.0]]]), sentences)
-    found = Typing(sizes()).read(states)
+    found = Typing(sizes()).decode(states)
     chance = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
     assert found.label.tolist() == [DRUG, GENE]
     assert found.score == pytest.approx(chance)
     assert found.calibrated is None
-    warmer = Typing(sizes()).read(states, temperature=2.0)
+    warmer = Typing(sizes()).decode(states, temperature=2.0)
     assert warmer.score == pytest.approx(chance)
     assert warmer.calibrated == pytest.approx(np.exp([0.5, 1.0]) / np.exp([0.5, 1.0]).sum())
-    assert Typing(sizes()).read(states, {"Gene": 0.9}).label.tolist() == [DRUG]
+    assert Typing(sizes()).decode(states, {"Gene": 0.9}).label.tolist() == [DRUG]
     decisions = Typing(sizes()).decisions(states, gold)
     assert decisions.target.tolist() == [DRUG]
     assert decisions.logits.softmax(-1)[0].tolist() == pytest.approx([0.0, *chance])

@@ -90,7 +90,7 @@ def test_an_inside_tag_without_its_begin_starts_an_entity():
     torch.nn.init.zeros_(tags.score.weight)
     tags.score.bias.data.copy_(torch.tensor([0.0, 0.0, 0.0, 0.0, 9.0]))  # I-Gene everywhere
     states, _ = states_of(learner, [of_length(4)], gold=False)
-    found = tags.read(states)
+    found = tags.decode(states)
     assert [part.tolist() for part in found[1:4]] == [[0], [4], [2]]
 
 

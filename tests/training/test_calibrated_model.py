@@ -66,8 +66,8 @@ def test_clashes_are_decided_as_without_calibration():
     starts = list(zip(states.candidates.start[0].tolist(), states.candidates.end[0].tolist(), strict=True))
     scores[0, starts.index((0, 1))] = torch.tensor([0.0, 3.0, 0.0])
     scores[0, starts.index((0, 2))] = torch.tensor([2.0, 3.3, -9.0])
-    found = Classification(sizes()).read(states._replace(scores=scores), temperature=4.0)
-    plain = Classification(sizes()).read(states._replace(scores=scores))
+    found = Classification(sizes()).decode(states._replace(scores=scores), temperature=4.0)
+    plain = Classification(sizes()).decode(states._replace(scores=scores))
     order = [(s, e) for s, e in zip(found.start.tolist(), found.end.tolist(), strict=True)]
     assert found.score.tolist() == plain.score.tolist()
     surer, less = order.index((0, 1)), order.index((0, 2))
@@ -86,22 +86,22 @@ def test_softmax_scores_and_decisions_by_hand():
     states = states_with([[1.0, 3.0, 0.0], [9.0, 0.0, 0.0]])
     gold = gold_of([of_length(2, ("Gene", 0, 1))], states.inputs)
     objective = Classification(sizes())
-    found = objective.read(states, temperature=2.0)
+    found = objective.decode(states, temperature=2.0)
     assert found.label.tolist() == [DRUG]
     assert found.calibrated[0] == pytest.approx(math.exp(1.5) / (math.exp(0.5) + math.exp(1.5) + 1))
     asked = objective.decisions(states, gold)  # the second word is clearly nothing
     assert asked.logits.tolist() == [[1.0, 3.0, 0.0]]
     assert asked.target.tolist() == [GENE]
-    kept = objective.read(states, thresholds=float(found.calibrated[0]) + 0.01, temperature=2.0)
+    kept = objective.decode(states, thresholds=float(found.calibrated[0]) + 0.01, temperature=2.0)
     assert len(kept.start) == 0
-    assert len(objective.read(states, thresholds=float(found.calibrated[0]) + 0.01).start) == 1
+    assert len(objective.decode(states, thresholds=float(found.calibrated[0]) + 0.01).start) == 1
 
 
 def test_sigmoid_scores_and_decisions_by_hand():
     states = states_with([[1.0, 3.0, 0.2], [-9.0, -1.0, -9.0]])
     gold = gold_of([of_length(2, ("Gene", 0, 1))], states.inputs)
     objective = Classification(sizes(), link="sigmoid")
-    found = objective.read(states, temperature=2.0)
+    found = objective.decode(states, temperature=2.0)
     assert found.label.tolist() == [DRUG, GENE]
     assert found.calibrated.tolist() == pytest.approx([1 / (1 + math.exp(-1.5)), 1 / (1 + math.exp(-0.1))])
     asked = objective.decisions(states, gold)
@@ -116,7 +116,7 @@ def test_tag_decisions_are_the_entities_that_are_read(chain):
     objective = Tagging(sizes(), crf=chain, spread=2.0).eval()
     inputs = word_inputs([of_length(6), of_length(4)])
     states = States(inputs, vectors(inputs))
-    plain = objective.read(states)
+    plain = objective.decode(states)
     row, start, end, label = (int(part[1]) for part in plain[:4])
     rows = [of_length(6), of_length(4)]
     rows[row] = of_length(6 if row == 0 else 4, (LABELS.names()[label], start, end))
@@ -125,10 +125,10 @@ def test_tag_decisions_are_the_entities_that_are_read(chain):
     odds = [math.log(score / (1 - score)) for score in plain.score]
     assert asked.logits[:, 1].tolist() == pytest.approx(odds, rel=1e-3)
     assert not asked.logits[:, 0].any()
-    found = objective.read(states, temperature=2.0)
+    found = objective.decode(states, temperature=2.0)
     assert found.calibrated.tolist() == pytest.approx([1 / (1 + math.exp(-odd / 2)) for odd in odds], rel=1e-3)
     bar = float(np.median(found.calibrated))
-    kept = objective.read(states, bar, 2.0)
+    kept = objective.decode(states, bar, 2.0)
     assert sorted(kept.calibrated.tolist()) == sorted(x for x in found.calibrated.tolist() if x >= bar)
 
 

@@ -46,7 +46,7 @@ class Objective(nn.Module, ABC):
     needs_vectors: ClassVar[bool] = False
     """Whether the loss is about span vectors, not only scores."""
     calibrates: ClassVar[bool] = False
-    """Whether its scores can be calibrated: it has `decisions`, and `read` takes a temperature."""
+    """Whether its scores can be calibrated: it has `decisions`, and `decode` takes a temperature."""
     needs_features: ClassVar[bool] = False
     """Whether features are looked at, in training and reading; some heads leave them out where nobody asks."""
     needs_gold_vectors: ClassVar[bool] = False
@@ -78,13 +78,13 @@ class Objective(nn.Module, ABC):
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
         """The loss, a scalar: a sum, divided by `normalizers.share_of` what was counted."""
 
-    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """The entities the model finds. The temperature makes the chances that users see, see `Found.calibrated`.
 
         It changes no decision: which class wins and which of two entities is surer is as without it. Thresholds are
         about the chances that users see.
         """
-        raise TypeError(f"{type(self).__name__} does not read entities")
+        raise TypeError(f"{type(self).__name__} does not decode entities")
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """The decisions of a batch that a temperature is fitted to, chosen without a look at the gold."""

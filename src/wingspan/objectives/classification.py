@@ -138,7 +138,7 @@ class Classification(Objective):
         contested = keep & (1 - certain >= CONTESTED)
         return Decisions(scores[contested], self._class(hits, gold, nothing)[contested])
 
-    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """Without thresholds the most likely class wins (sigmoid: 0.5); with them, any label that reaches its own."""
         assert states.scores is not None
         assert states.candidates is not None

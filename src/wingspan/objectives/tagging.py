@@ -135,14 +135,14 @@ class Tagging(Objective):
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """Each entity that is read, as 0 against the log-odds of its least certain word: is all of it right?"""
-        found = self.read(states)
+        found = self.decode(states)
         spans = zip(*(part.cpu().tolist() for part in (gold.start, gold.end, gold.label, gold.mask)), strict=True)
         right = [{(s, e, c) for s, e, c, real in zip(*row, strict=True) if real} for row in spans]
         target = [tuple(key) in right[row] for row, *key in zip(*(part.tolist() for part in found[:4]), strict=True)]
         logits = torch.from_numpy(log_odds(found.score))
         return Decisions(torch.stack([torch.zeros_like(logits), logits], -1), torch.tensor(target, dtype=torch.long))
 
-    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score.
 
         Words before the core are read too: an entity that begins there and goes on into the core is not begun anew.

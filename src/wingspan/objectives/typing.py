@@ -50,7 +50,7 @@ class Typing(Objective):
         assert states.scores is not None
         return at_least_float32(states.scores).masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
 
-    def read(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """The chances of all types of each given span, best or not: which one is said is decided span by span.
 
         With thresholds, only the types that reach theirs.
