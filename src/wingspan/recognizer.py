@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 import torch
 
-from wingspan import checkpoint
+import wingspan.checkpoint as checkpoint
 from wingspan.batch import CALIBRATED, Collate, Gold, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.checkpoint import model_card
 from wingspan.corpora.segment import place, segment_all, segment_rows
@@ -24,7 +24,7 @@ from wingspan.objectives import Thresholds, threshold_of
 from wingspan.recipe import Learner, Recipe
 from wingspan.text import Document, Entity, Sentence, Span, without_gold
 
-POOL_SENTENCES = 1024  # sorted by length together; also what bounds memory on streams and long documents
+POOL_SENTENCES = 1024  # sorted by length together; bounds memory on streams and long documents
 POOL_WORDS = 65_536
 
 
@@ -45,9 +45,9 @@ class Recognizer:
         self.labels = labels
         self.learner = learner
         self.facts = dict(facts or {})
-        """What is known about the training: scores, corpora, versions; shown on the model card."""
+        """Facts about the training (scores, corpora, versions), shown on the model card."""
         self.calibration = calibration
-        """The temperature of its scores and thresholds of labels, where it was calibrated."""
+        """The temperature of the scores and the thresholds of labels, if the model was calibrated."""
         self.collate = Collate(learner.model.encoder.tokenize, labels, {})
         self.device = usable_device(device)
         self.learner.to(self.device).eval()
@@ -66,7 +66,7 @@ class Recognizer:
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
-        (Path(folder) / checkpoint.CALIBRATION).unlink(missing_ok=True)  # that of another model must not outlive it
+        (Path(folder) / checkpoint.CALIBRATION).unlink(missing_ok=True)  # another model's must not outlive it
         with checkpoint.staged(Path(folder)) as new:
             checkpoint.save(new, self.recipe, self.labels, self.learner)
             checkpoint.write_json(new / "facts.json", self.facts)
@@ -100,7 +100,7 @@ class Recognizer:
         """Documents with entities, in the order of the input. A text may have any length.
 
         `is_split_into_words=True` takes lists of words; without it a list is a list of texts. A model of several
-        corpora answers in the labels of its target, or in those of the corpus that `dataset` names.
+        corpora uses the labels of its target, or of the corpus that `dataset` names.
         """
         single = isinstance(texts, str | Document) or (is_split_into_words and texts and isinstance(texts[0], str))
         items: Any = [texts] if single else texts
@@ -124,7 +124,7 @@ class Recognizer:
         is_split_into_words: bool = False,
         dataset: str | None = None,
     ) -> Iterator[Document]:
-        """The same for any number of texts: one after the other, in bounded memory."""
+        """Like `predict` for any number of texts: one document after the other, in bounded memory."""
         if threshold is None:
             threshold = (self.calibration and self.calibration.thresholds) or self.recipe.thresholds
         chosen: Any = overlap or self.recipe.overlap
@@ -134,7 +134,7 @@ class Recognizer:
         return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
 
     def _check(self, threshold: Thresholds, overlap: str, batch_size: int, dataset: str | None) -> None:
-        """Says at once what cannot be meant."""
+        """Rejects impossible options before anything is read."""
         if overlap not in get_args(Overlap):
             raise ValueError(f"overlap is {overlap!r}; use {', '.join(get_args(Overlap))}")
         if batch_size < 1:
@@ -155,70 +155,84 @@ class Recognizer:
         dataset: str | None,
     ) -> Iterator[Document]:
         typing = self.recipe.protocol == "typing"
-        kind = Untyped if typing else Pending
-        waiting: deque[Pending] = deque()
-        unread: deque[Pending] = deque()  # those of them that may have more sentences
-        pool: list[tuple[Pending, Sentence]] = []
+        partial_type = UntypedDocument if typing else PartialDocument
+        unfinished: deque[PartialDocument] = deque()
+        unsegmented: deque[PartialDocument] = deque()  # the unfinished ones that may have more sentences
+        pool: list[tuple[PartialDocument, Sentence]] = []
         words = 0
 
-        def documents() -> Iterator[Document]:
+        def model_inputs() -> Iterator[Document]:
             for number, text in enumerate(texts):
                 document = as_document(text, number, is_split_into_words)
-                pending = kind(replace(document, dataset=dataset or document.dataset))
-                waiting.append(pending)
-                unread.append(pending)
-                yield replace(pending.asked, dataset=dataset or self.labels.target)
+                partial = partial_type(replace(document, dataset=dataset or document.dataset))
+                unfinished.append(partial)
+                unsegmented.append(partial)
+                yield replace(partial.model_input, dataset=dataset or self.labels.target)
 
         measure = self.learner.model.encoder.tokenize.measure
-        for sentence in segment_rows(documents(), self.recipe.segments, measure, gold=typing):
+        for sentence in segment_rows(model_inputs(), self.recipe.segments, measure, gold=typing):
             if sentence is not None:
-                pool.append((unread[0], sentence))
-                unread[0].waiting += 1
+                pool.append((unsegmented[0], sentence))
+                unsegmented[0].open_sentences += 1
                 words += len(sentence.words)
             else:
-                unread.popleft().complete = True
-            behind = len(waiting) - len(unread) >= POOL_SENTENCES  # documents without any word fill no pool
+                unsegmented.popleft().segmented = True
+            behind = len(unfinished) - len(unsegmented) >= POOL_SENTENCES  # documents without a word fill no pool
             if len(pool) >= POOL_SENTENCES or words >= POOL_WORDS or behind:
-                self._run(pool, batch_size, threshold)
+                self._predict_pool(pool, batch_size, threshold)
                 pool, words = [], 0
-            yield from finished(waiting, overlap)
-        self._run(pool, batch_size, threshold)
-        yield from finished(waiting, overlap)
+            yield from finished(unfinished, overlap)
+        self._predict_pool(pool, batch_size, threshold)
+        yield from finished(unfinished, overlap)
 
     def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
         """The sentences and windows the model sees, as in training; `gold` keeps them from cutting entities."""
         rows = [documents] if isinstance(documents, Document) else documents
         return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.measure, gold)
 
-    def _run(self, pool: list[tuple[Pending, Sentence]], batch_size: int, threshold: Thresholds) -> None:
-        """Finds the entities of pooled sentences, batch by batch, longest first."""
+    def _predict_pool(
+        self, pool: list[tuple[PartialDocument, Sentence]], batch_size: int, threshold: Thresholds
+    ) -> None:
+        """Predicts pooled sentences batch by batch, longest first, and hands the entities to their documents."""
         measure = self.learner.model.encoder.tokenize.measure
-        lengths = [sum(measure(sentence.words)) for _, sentence in pool]  # the encoder's time goes by pieces, not words
+        lengths = [sum(measure(sentence.words)) for _, sentence in pool]  # encoders take time per piece, not per word
         for batch in batches(lengths, batch_size, budget=self.recipe.train.budget):
-            found = self.read([pool[at][1] for at in batch], threshold)
-            for at, entities in zip(batch, found, strict=True):
-                pending, sentence = pool[at]
-                pending.take(sentence, entities)
+            predicted = self.predict_batch([pool[at][1] for at in batch], threshold)
+            for at, entities in zip(batch, predicted, strict=True):
+                partial, sentence = pool[at]
+                partial.add(sentence, entities)
 
-    def read(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
-        """Entities in words, before any overlap is resolved; scores are those that decide it, not yet calibrated.
+    def predict_batch(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
+        """Entities in words, before overlaps are resolved, with the uncalibrated scores that resolve them.
 
-        A model that types given spans says for the spans of each sentence how likely each type is.
+        A model that types given spans returns every type of each span with its chance.
         """
-        return join_fragments(self.reading(sentences, threshold), self.recipe, self.labels, threshold)
+        return join_fragments(self.decode(sentences, threshold), self.recipe, self.labels, threshold)
 
     @torch.inference_mode()
-    def reading(self, sentences: Sequence[Sentence], threshold: Thresholds = None, bar: float | None = None) -> Decoded:
-        """What is read before fragments are joined; `bar` is the least chance of fragments, where not the recipe's."""
+    def decode(
+        self, sentences: Sequence[Sentence], threshold: Thresholds = None, least_chance: float | None = None
+    ) -> Decoded:
+        """Entities in one piece, and fragments with at least this chance (by default the recipe's), not yet joined."""
         inputs = self.collate.inputs(sentences)
+        inside = narrowed(inputs)
         temperature = 1.0 if self.calibration is None else self.calibration.temperature
-        model = (self.recipe, self.labels, self.learner)
-        spans = given_spans(sentences, narrowed(inputs)) if self.recipe.protocol == "typing" else None
-        return decode_batch(*model, inputs, self.device, threshold, temperature, bar, spans)
+        spans = spans_to_type(sentences, inside) if self.recipe.protocol == "typing" else None
+        reader: Any = self.learner.objectives[self.recipe.reader]
+        links: Any = self.learner.objectives["links"] if self.recipe.read_with == "links" else None
+        on_device = tensors(inputs, self.device), tensors(spans, self.device)
+        states = self.learner.model(*on_device, spans=reader.reads_spans, features=links is not None)
+        options = {} if temperature == 1.0 else {"temperature": temperature}
+        entities = entities_found(reader.decode(states, threshold, **options), inside, self.labels)
+        if links is None:
+            return Decoded(inside, entities, None)
+        least = least_chances(self.recipe, self.labels, threshold, least_chance, temperature)
+        fragments, left, right, distance = links.found(states, least)
+        return Decoded(inside, entities, Linkable(fragments, left, right, distance, inside.core, temperature))
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:
-    """The device of that name; a GPU where there is one and nothing was asked for."""
+    """The device of that name; without a name, a GPU if there is one."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:
@@ -235,170 +249,141 @@ def load(
     return Recognizer.from_pretrained(name, device=device, parts=parts, revision=revision)
 
 
-# --- From a batch of sentences to entities in words: read in one piece, and joined of fragments where the recipe
-# does.
+# Joining fragments
 
 
 class Decoded(NamedTuple):
-    """What was read of a batch, before anything is joined."""
+    """The entities of a batch before fragments are joined."""
 
     inputs: Inputs  # arrays, narrowed
     entities: list[list[Entity]]
     linkable: Linkable | None
 
 
-def decode_batch(
-    recipe: Recipe,
-    labels: LabelSet,
-    learner: Learner,
-    inputs: Inputs,
-    device: torch.device,
-    thresholds: Thresholds = None,
-    temperature: float = 1.0,
-    bar: float | None = None,
-    spans: Gold | None = None,
-) -> Decoded:
-    """Entities in one piece, and fragments with a chance of at least the `bar`, by default the recipe's.
-
-    `spans` are those that a model is to type, where it finds none itself.
-    """
-    reader: Any = learner.objectives[recipe.reader]
-    links: Any = learner.objectives["links"] if recipe.read_with == "links" else None
-    on_device = tensors(inputs, device), tensors(spans, device)
-    states = learner.model(*on_device, spans=reader.reads_spans, features=links is not None)
-    given = {} if temperature == 1.0 else {"temperature": temperature}
-    inside = narrowed(inputs)
-    entities = entities_found(reader.read(states, thresholds, **given), inside, labels)
-    if links is None:
-        return Decoded(inside, entities, None)
-    found, left, right, distance = links.found(states, bars_of(recipe, labels, thresholds, bar, temperature))
-    return Decoded(inside, entities, Linkable(found, left, right, distance, inside.core, temperature))
-
-
 def join_fragments(
-    reading: Decoded, recipe: Recipe, labels: LabelSet, thresholds: Thresholds = None, bar: float | None = None
+    decoded: Decoded, recipe: Recipe, labels: LabelSet, thresholds: Thresholds = None
 ) -> list[list[Entity]]:
-    """All entities: with links those in one piece and those joined, by rule what stands close together is one."""
-    if reading.linkable is not None:
-        bars = bars_of(recipe, labels, thresholds, bar, reading.linkable.temperature)
-        more, capped = entities_joined(reading.linkable, reading.inputs, labels, bars)
+    """All entities: with links, those in one piece and the joined ones; by rule, neighbors become one."""
+    if decoded.linkable is not None:
+        least = least_chances(recipe, labels, thresholds, None, decoded.linkable.temperature)
+        joined, capped = entities_joined(decoded.linkable, decoded.inputs, labels, least)
         if capped:
             warnings.warn("a sentence has more fragments than are joined; see docs/discontinuous.md", stacklevel=2)
-        return [[*whole, *parts] for whole, parts in zip(reading.entities, more, strict=True)]
+        return [[*whole, *parts] for whole, parts in zip(decoded.entities, joined, strict=True)]
     gap = recipe.joining.most_between
     if not gap:
-        return reading.entities
+        return decoded.entities
     assert recipe.overlap != "auto", "a trained model's overlap is resolved"
-    return [join_nearest(resolve(entities, recipe.overlap), gap) for entities in reading.entities]
+    return [join_nearest(resolve(entities, recipe.overlap), gap) for entities in decoded.entities]
 
 
-def bars_of(
-    recipe: Recipe, labels: LabelSet, thresholds: Thresholds, bar: float | None, temperature: float = 1.0
+def least_chances(
+    recipe: Recipe, labels: LabelSet, thresholds: Thresholds, default: float | None, temperature: float = 1.0
 ) -> Sequence[float]:
-    """The least chance of fragments and links of each class: the threshold of its label, else the recipe's bar.
+    """The least chance of fragments and links of each class: the threshold of its label, else the default.
 
-    Thresholds are about scores that users see: the chance that the temperature makes such a score of is the bar.
+    Without a default the recipe's `joining.bar` counts. Thresholds are about calibrated scores, so each is turned back
+    into the chance that the temperature maps to it.
     """
-    usual = recipe.joining.least_chance if bar is None else bar
-    asked = [threshold_of(name, thresholds) for name in labels.names()]
-    if temperature != 1.0:  # never and always stay what they are
-        asked = [low if low in (None, 0, 1) else tempered(low, 1 / temperature) for low in asked]
-    return [usual if low is None else low for low in asked]
+    usual = recipe.joining.least_chance if default is None else default
+    least = [threshold_of(name, thresholds) for name in labels.names()]
+    if temperature != 1.0:  # 0 (always) and 1 (never) stay as they are
+        least = [low if low in (None, 0, 1) else tempered(low, 1 / temperature) for low in least]
+    return [usual if low is None else low for low in least]
 
 
-# --- Documents some of whose sentences may still be waiting: what the model is asked about them, and its answers.
+# Documents whose sentences are not all predicted yet
 
 
 @dataclass
-class Pending:
-    """A document whose entities are to be found."""
+class PartialDocument:
+    """A document and the entities found in it so far."""
 
-    given: Document
+    document: Document
     entities: list[Entity] = field(default_factory=list)
-    waiting: int = 0
-    complete: bool = False
+    open_sentences: int = 0
+    """Sentences in the pool that are not predicted yet."""
+    segmented: bool = False
+    """Whether all its sentences are in the pool or predicted."""
 
     @property
-    def asked(self) -> Document:
-        """What the model may see: no gold."""
-        return without_gold(self.given)
+    def model_input(self) -> Document:
+        """The document as the model may see it: without gold."""
+        return without_gold(self.document)
 
-    def take(self, sentence: Sentence, found: Iterable[Entity]) -> None:
-        """What was found in one of its sentences."""
-        self.entities.extend(place(sentence, found))
-        self.waiting -= 1
+    def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
+        """Adds the entities of one of its sentences."""
+        self.entities.extend(place(sentence, entities))
+        self.open_sentences -= 1
 
     def finish(self, overlap: Overlap) -> Document:
-        """The document with its entities, once nothing is waiting."""
+        """The document with its entities, once every sentence is predicted."""
         entities = tuple(map(calibrated, resolve(self.entities, overlap)))
-        return replace(without_gold(self.given), entities=entities)
+        return replace(self.model_input, entities=entities)
 
 
-class Untyped(Pending):
-    """A document whose entities are given and get their types. Each fragment is asked about by itself.
+class UntypedDocument(PartialDocument):
+    """A document whose entities are given and get their types, each fragment by itself.
 
-    The model sees spans only: in what it is asked, the label of a span is its number. See: paper 001, section 3.4: it,
-    too, types fragments one by one.
+    The model sees spans only: in its input, the label of a span is the span's number. See: paper 001, section 3.4,
+    which also types fragments one by one.
     """
 
     @property
-    def asked(self) -> Document:
-        """All fragments, each once, without their labels."""
+    def model_input(self) -> Document:
+        """The document with all fragments, each once, without their labels."""
         spans = enumerate(self._spans())
-        return replace(self.given, entities=tuple(Entity(str(number), (span,)) for number, span in spans))
+        return replace(self.document, entities=tuple(Entity(str(number), (span,)) for number, span in spans))
 
-    def take(self, sentence: Sentence, found: Iterable[Entity]) -> None:
-        """The types that spans of one sentence may have, with their chances: back to the borders that were given."""
+    def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
+        """Adds the possible types of one sentence's spans with their chances, at the boundaries that were given."""
         spans = self._spans()
-        numbers = defaultdict(list)  # several spans may have become one, on word borders
+        numbers = defaultdict(list)  # several spans may have become one, on word boundaries
         for entity in sentence.entities:
             numbers[entity.spans].append(int(entity.label))
-        for answer in found:
-            self.entities += [replace(answer, spans=(spans[number],)) for number in numbers[answer.spans]]
-        self.waiting -= 1
+        for typed in entities:
+            self.entities += [replace(typed, spans=(spans[number],)) for number in numbers[typed.spans]]
+        self.open_sentences -= 1
 
     def finish(self, overlap: Overlap) -> Document:
-        """Every entity with its likeliest type; where n have the same fragments, with the n likeliest."""
-        answers: dict[Span, dict[str, Entity]] = defaultdict(dict)
+        """Every entity with its likeliest type; n entities of the same fragments get the n likeliest."""
+        types: dict[Span, dict[str, Entity]] = defaultdict(dict)
         for entity in self.entities:
-            answers[entity.spans[0]][entity.label] = entity
+            types[entity.spans[0]][entity.label] = entity
         same: dict[tuple[Span, ...], list[Entity]] = defaultdict(list)
-        for entity in self.given.entities:
+        for entity in self.document.entities:
             same[entity.spans].append(entity)
         typed = [
             replace(entity, label=label, score=score)
             for spans, entities in same.items()
-            for entity, (label, score) in zip(entities, likeliest([answers[span] for span in spans]), strict=False)
+            for entity, (label, score) in zip(entities, likeliest([types[span] for span in spans]), strict=False)
         ]
-        return replace(self.given, entities=tuple(typed))
+        return replace(self.document, entities=tuple(typed))
 
     def _spans(self) -> list[Span]:
-        return sorted({span for entity in self.given.entities for span in entity.spans})
+        return sorted({span for entity in self.document.entities for span in entity.spans})
 
 
 def likeliest(fragments: Sequence[dict[str, Entity]]) -> list[tuple[str, float]]:
-    """Labels that all fragments can have, best first: by the product of the chances; the score is the least of them."""
-    labels = [label for label in fragments[0] if all(label in answers for answers in fragments)]
-    surety = {label: sum(math.log(max(one[label].score, 1e-300)) for one in fragments) for label in labels}
+    """Labels that all fragments can have, best product of chances first; the score is the least of the chances."""
+    labels = [label for label in fragments[0] if all(label in types for types in fragments)]
+    log_chance = {label: sum(math.log(max(types[label].score, 1e-300)) for types in fragments) for label in labels}
     return [
-        (label, min(calibrated(answers[label]).score for answers in fragments))
-        for label in sorted(labels, key=lambda label: (-surety[label], label))
+        (label, min(calibrated(types[label]).score for types in fragments))
+        for label in sorted(labels, key=lambda label: (-log_chance[label], label))
     ]
 
 
-ANY = LabelSet({"": ("span",)})
-
-
-def given_spans(sentences: Sequence[Sentence], inputs: Inputs) -> Gold:
-    """Where the entities of sentences are, in units, whatever their labels."""
+def spans_to_type(sentences: Sequence[Sentence], inputs: Inputs) -> Gold:
+    """The entities' spans in units, regardless of their labels."""
     spans = [replace(s, entities=tuple(Entity("span", entity.spans) for entity in s.entities)) for s in sentences]
-    return gold_spans(spans, inputs, ANY)
+    return gold_spans(spans, inputs, LabelSet({"": ("span",)}))
 
 
-def finished(waiting: deque[Pending], overlap: Overlap) -> Iterator[Document]:
+def finished(unfinished: deque[PartialDocument], overlap: Overlap) -> Iterator[Document]:
     """The documents at the front of the queue that have all their entities."""
-    while waiting and waiting[0].complete and not waiting[0].waiting:
-        yield waiting.popleft().finish(overlap)
+    while unfinished and unfinished[0].segmented and not unfinished[0].open_sentences:
+        yield unfinished.popleft().finish(overlap)
 
 
 def calibrated(entity: Entity) -> Entity:
@@ -409,14 +394,11 @@ def calibrated(entity: Entity) -> Entity:
     return replace(entity, score=entity.meta[CALIBRATED], meta=rest)
 
 
-# --- Whatever a user may hand in to be predicted, as a document.
-
-
 Text = str | Document | Sequence[str]
 
 
 def as_document(text: Text, number: int, split: bool) -> Document:
-    """A text, a document, or the words of a text where that was said; anything else is refused."""
+    """A text, a document, or with `split` the words of a text, as a document."""
     if isinstance(text, Document):
         return text
     if isinstance(text, str):

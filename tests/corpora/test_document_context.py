@@ -94,7 +94,7 @@ def test_entities_lie_in_their_own_row_and_only_there(folders):
     by_row = [
         {e.spans for e in place(sentence, sentence_found)}
         for sentence in model.segment(given)
-        for sentence_found in model.read([sentence], threshold=0.0)
+        for sentence_found in model.predict_batch([sentence], threshold=0.0)
     ]
     assert [{e.spans for e in document.entities} for document in found] == by_row
 

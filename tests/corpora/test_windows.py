@@ -107,7 +107,7 @@ def found_in_words(model: Recognizer, document: Document) -> Counter[tuple[int, 
     end = {word.end: n + 1 for n, word in enumerate(document.words)}
     found: Counter[tuple[int, int]] = Counter()
     for sentence in model.segment(document):
-        (entities,) = model.read([sentence])
+        (entities,) = model.predict_batch([sentence])
         found.update((start[e.start], end[e.end]) for e in place(sentence, entities))
     return found
 
@@ -178,8 +178,8 @@ def counting(model: Recognizer, read: list[int]) -> Recognizer:
     """The model, noting how many sentences it reads at once."""
 
     class Counting(Recognizer):
-        def read(self, sentences, threshold=None):
+        def predict_batch(self, sentences, threshold=None):
             read.append(len(sentences))
-            return super().read(sentences, threshold)
+            return super().predict_batch(sentences, threshold)
 
     return Counting(model.recipe, model.labels, model.learner, device="cpu")

@@ -25,7 +25,7 @@ from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
 from wingspan.recipe import Term, assemble
 from wingspan.recipes import find
-from wingspan.recognizer import Recognizer, Untyped, likeliest
+from wingspan.recognizer import Recognizer, UntypedDocument, likeliest
 from wingspan.report.collect import collect
 from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
@@ -137,8 +137,8 @@ def test_the_model_is_asked_about_spans_without_labels():
     document = Document(
         "d", text, (arm, Entity.at("Organ", 9, 18), Entity.at("Gene", 22, 23), Entity.at("Cell", 22, 23))
     )
-    pending = Untyped(document)
-    assert [(e.label, e.spans) for e in pending.asked.entities] == [
+    untyped = UntypedDocument(document)
+    assert [(e.label, e.spans) for e in untyped.model_input.entities] == [
         ("0", (Span(0, 4),)),
         ("1", (Span(9, 18),)),
         ("2", (Span(15, 18),)),
@@ -148,7 +148,7 @@ def test_the_model_is_asked_about_spans_without_labels():
 
 def test_entities_get_the_types_of_their_fragments_at_the_borders_that_were_given():
     document = Document("d", "abcd xy", (Entity("?", (Span(1, 3), Span(5, 7))), Entity.at("?", 0, 2)))
-    pending = Untyped(document)
+    untyped = UntypedDocument(document)
     # on word borders "bc" and "ab" have become the same word
     words = Sentence(
         ("abcd", "xy"),
@@ -157,19 +157,19 @@ def test_entities_get_the_types_of_their_fragments_at_the_borders_that_were_give
         Span(0, 2),
         (Span(0, 4), Span(5, 7)),
     )
-    pending.waiting = 1
-    pending.take(words, [Entity.at("A", 0, 1, 0.7), Entity.at("B", 0, 1, 0.3), Entity.at("B", 1, 2, 0.8)])
-    done = pending.finish("flat")
-    assert pending.waiting == 0
+    untyped.open_sentences = 1
+    untyped.add(words, [Entity.at("A", 0, 1, 0.7), Entity.at("B", 0, 1, 0.3), Entity.at("B", 1, 2, 0.8)])
+    done = untyped.finish("flat")
+    assert untyped.open_sentences == 0
     assert done.entities == (Entity.at("A", 0, 2), Entity("B", (Span(1, 3), Span(5, 7))))
     assert [entity.score for entity in done.entities] == [0.7, 0.3]
 
 
 def test_a_span_with_two_labels_takes_the_two_likeliest():
     twice = Document("d", "x", (Entity.at("?", 0, 1), Entity.at("!", 0, 1)))
-    pending = Untyped(twice)
-    pending.entities = [Entity.at("A", 0, 1, 0.1), Entity.at("B", 0, 1, 0.6), Entity.at("C", 0, 1, 0.3)]
-    assert {(e.label, e.score) for e in pending.finish("flat").entities} == {("B", 0.6), ("C", 0.3)}
+    untyped = UntypedDocument(twice)
+    untyped.entities = [Entity.at("A", 0, 1, 0.1), Entity.at("B", 0, 1, 0.6), Entity.at("C", 0, 1, 0.3)]
+    assert {(e.label, e.score) for e in untyped.finish("flat").entities} == {("B", 0.6), ("C", 0.3)}
 
 
 def test_guesses_do_not_depend_on_the_labels_given(model):

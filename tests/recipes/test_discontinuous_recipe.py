@@ -91,7 +91,7 @@ def test_entities_in_one_piece_are_read_as_without_links(learned):
         calibration=learned.calibration,
     )
     sentences = list(learned.segment(written(6)))
-    for alone, both in zip(plain.read(sentences), learned.read(sentences), strict=True):
+    for alone, both in zip(plain.predict_batch(sentences), learned.predict_batch(sentences), strict=True):
         assert alone == [entity for entity in both if not entity.discontinuous]
         assert [entity.score for entity in alone] == [e.score for e in both if not e.discontinuous]
 

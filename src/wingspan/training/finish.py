@@ -72,10 +72,10 @@ def attempts(model: Recognizer, documents: Sequence[Document], *, batch_size: in
     counts = [(Counter[str](), Counter[str]()) for _ in choices]
     for batch in batches(lengths, batch_size, budget=model.recipe.train.budget):
         rows = [sentences[at] for at in batch]
-        reading = model.reading(rows, bar=min(BARS))
+        decoded = model.decode(rows, least_chance=min(BARS))
         for choice, (every, broken) in zip(choices, counts, strict=True):
             recipe = replace(model.recipe, joining=choice)
-            for sentence, entities in zip(rows, recognizer.join_fragments(reading, recipe, model.labels), strict=True):
+            for sentence, entities in zip(rows, recognizer.join_fragments(decoded, recipe, model.labels), strict=True):
                 assert recipe.overlap != "auto", "a trained model's overlap is resolved"
                 found, gold = resolve(entities, recipe.overlap), sentence.entities
                 every.update(verdicts(gold, found))
