@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wingspan.cli import app
-from wingspan.cli.score import MatchName, documents
+from wingspan.cli.score import documents
 from wingspan.evaluation.comparison import Comparison, Figures, PairFigures
 from wingspan.evaluation.comparison import compare as compare_systems
 from wingspan.evaluation.errors import MOVES, plain
@@ -42,7 +42,7 @@ def compare(
     predicted_format: Annotated[
         str | None, typer.Option(help="Format of the systems' files, if it differs from --format.")
     ] = None,
-    mode: Annotated[MatchName, typer.Option(help="What counts as a match; see docs/scoring.md.")] = MatchName.strict,
+    mode: Annotated[Mode, typer.Option(help="What counts as a match; see docs/scoring.md.")] = "strict",
     samples: Annotated[int, typer.Option(min=1, help="How many resamples intervals and p-values come from.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
     confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the verdict.")] = 0.95,
@@ -68,7 +68,7 @@ def compare(
         systems,
         format=format,
         predicted_format=predicted_format,
-        mode=mode.value,
+        mode=mode,
         samples=samples,
         seed=seed,
         confidence=confidence,

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from wingspan.cli import app
-from wingspan.cli.options import CorpusFormat, Device, EncoderName, Json, OnLeak, OnLeakChoice, pairs, whole_numbers
+from wingspan.cli.options import CorpusFormat, Device, EncoderName, Json, LeakHandling, pairs, whole_numbers
+from wingspan.corpora.leaks import OnLeak
 
 TimeBudget = Annotated[
     float | None, typer.Option(min=0, help="Seconds; nothing is started that should take longer than is left.")
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0 trains in this very process.")]
 WorkerThreads = Annotated[int | None, typer.Option(min=1, help="CPU threads of each worker.")]
-
-
-class PrunerName(StrEnum):
-    """What ends hopeless trainings early."""
-
-    median = "median"
-    hyperband = "hyperband"
-    none = "none"
 
 
 @app.command(epilog="Example: wingspan experiment plan.toml --workers 2")
@@ -37,7 +29,7 @@ def experiment(
     time_budget: TimeBudget = None,
     published: Annotated[Path | None, typer.Option(help="TOML with published figures, for a column beside.")] = None,
     on_leak: Annotated[
-        OnLeakChoice | None, typer.Option(help="Training documents that are in dev or test, instead of the plan's.")
+        OnLeak | None, typer.Option(help="Training documents that are in dev or test, instead of the plan's.")
     ] = None,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Train nothing, write the tables again.")] = False,
     commit: Annotated[str | None, typer.Option(help="Written into every line, to know the code later.")] = None,
@@ -62,7 +54,7 @@ def experiment(
         "commit": commit,
         "device": device,
         "threads": threads,
-        "on_leak": on_leak.value if on_leak is not None else None,
+        "on_leak": on_leak,
     }
     chosen = replace(read_plan(plan), **{name: value for name, value in given.items() if value is not None})
     console = Console(stderr=json is not None and str(json) == "-")
@@ -90,13 +82,15 @@ def tune(
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How many there shall be, earlier ones counted.")] = 20,
     time_budget: TimeBudget = None,
-    pruner: Annotated[PrunerName, typer.Option(help="What ends hopeless trials early.")] = PrunerName.median,
+    pruner: Annotated[
+        Literal["median", "hyperband", "none"], typer.Option(help="What ends hopeless trials early.")
+    ] = "median",
     study: Annotated[
         str | None, typer.Option(help="A database file or server URL instead of OUTPUT/study.db, to share a search.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="The study's name in the database; otherwise the recipe's.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of every training, and of the search.")] = 1,
-    on_leak: OnLeak = OnLeakChoice.drop,
+    on_leak: LeakHandling = "drop",
     workers: Workers = 1,
     json: Json = None,
     device: Device = None,
@@ -123,13 +117,13 @@ def tune(
         time_budget=time_budget,
         workers=workers,
         threads=threads,
-        pruner=pruner.value,
+        pruner=pruner,
         study=study,
         name=name,
         seed=seed,
         device=device,
         lexicon=lexicon,
-        on_leak=on_leak.value,
+        on_leak=on_leak,
     )
     found = run(order, Console(stderr=json is not None and str(json) == "-"))
     if json is not None:

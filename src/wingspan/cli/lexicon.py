@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import Json, OnErrorName, pairs
+from wingspan.cli.options import Json, pairs
 from wingspan.corpora.formats import read
 from wingspan.corpora.lexicon import SUFFIX, Ambiguous, Lexicon, LexiconCoverage, coverage, in_order, load
 from wingspan.corpora.lexicon.concepts import Concept, read_concepts
@@ -22,20 +22,12 @@ from wingspan.files import CorpusError, OnError, Problems
 from wingspan.views.tables import Sheet
 
 
-class FoldName(StrEnum):
-    """What may differ between equal terms besides case."""
+class Fold(StrEnum):
+    """What may differ between equal terms besides case; an enum, as typer takes no list of literals."""
 
     hyphen = "hyphen"
     spacing = "spacing"
     plural = "plural"
-
-
-class AmbiguousName(StrEnum):
-    """Which concepts of an ambiguous term count."""
-
-    all = "all"
-    first = "first"
-    type = "type"
 
 
 @app.command(epilog="Example: wingspan lexicon mesh.tsv doid.obo --output diseases.npz --coverage train.jsonl")
@@ -56,18 +48,18 @@ def lexicon(
     only_in: Annotated[
         list[Path] | None, typer.Option(help="Keep concepts only that this corpus mentions; may be repeated.")
     ] = None,
-    fold: Annotated[list[FoldName] | None, typer.Option(help="What may differ besides case; may be repeated.")] = None,
+    fold: Annotated[list[Fold] | None, typer.Option(help="What may differ besides case; may be repeated.")] = None,
     ambiguous: Annotated[
-        AmbiguousName, typer.Option(help="Of a term's concepts take all, the first, or those of the entity's type.")
-    ] = AmbiguousName.all,
+        Ambiguous, typer.Option(help="Of a term's concepts take all, the first, or those of the entity's type.")
+    ] = "all",
     label_types: Annotated[
         list[str] | None, typer.Option(help="LABEL=TYPE,TYPE: which types an entity's label stands for.")
     ] = None,
     language: Annotated[str, typer.Option(help="Language of the names taken from MRCONSO.RRF.")] = "ENG",
     format: Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found.")] = None,
     on_error: Annotated[
-        OnErrorName, typer.Option(help="At a line that does not fit: stop, or leave it out and count it.")
-    ] = OnErrorName.raise_,
+        OnError, typer.Option(help="At a line that does not fit: stop, or leave it out and count it.")
+    ] = "raise",
     json: Json = None,
 ) -> None:
     """Builds, merges and inspects a list of synonyms, and says how much of a corpus it covers."""
@@ -83,11 +75,11 @@ def lexicon(
         type or [],
         only_in or [],
         [name.value for name in fold] if fold else None,
-        ambiguous.value,
+        ambiguous,
         {label: types.split(",") for label, types in stands_for.items()},
         language,
         format,
-        on_error.value,
+        on_error,
     )
     made = make(plan)
     covered = cover(made.lexicon, coverage or [], format)

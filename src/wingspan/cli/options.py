@@ -1,43 +1,17 @@
-"""Commands that work on corpora: `convert`, `validate`, `split`, `leaks`, `show`."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from wingspan.corpora.leaks import OnLeak
 
-class OnErrorName(StrEnum):
-    """What happens at a record that does not fit."""
-
-    raise_ = "raise"
-    skip = "skip"
-
-
-class OnLeakChoice(StrEnum):
-    """What becomes of training documents that are in dev or test."""
-
-    drop = "drop"
-    stop = "stop"
-    allow = "allow"
-
-
-OnLeak = Annotated[
-    OnLeakChoice, typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
+LeakHandling = Annotated[
+    OnLeak, typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
 ]
-
-
-# --- Commands that run a model: `demo`, `recipes`, `predict`, `evaluate`, `info`.
-
-
-class OverlapChoice(StrEnum):
-    """Which found entities may overlap."""
-
-    flat = "flat"
-    nested = "nested"
-    any = "any"
 
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]

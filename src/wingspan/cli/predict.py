@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, Dataset, Device, OverlapChoice, Parts, Threads, trusted, use_threads
+from wingspan.cli.options import BatchSize, Dataset, Device, Parts, Threads, trusted, use_threads
 from wingspan.corpora.formats import Format, by_suffix, format_named, named, read, write
 from wingspan.corpora.formats.conversion_loss import OF_ENTITIES, OVERLAPS, fit
 from wingspan.corpora.formats.jsonl import record_of_document
@@ -38,9 +38,7 @@ def predict(
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Write although the format changes entities, such as discontinuous ones.")
     ] = False,
-    overlap: Annotated[
-        OverlapChoice | None, typer.Option(help="Which entities may overlap; otherwise as trained.")
-    ] = None,
+    overlap: Annotated[Overlap | None, typer.Option(help="Which entities may overlap; otherwise as trained.")] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
     dataset: Dataset = None,
     batch_size: BatchSize = 32,
@@ -62,7 +60,7 @@ def predict(
         format=format,
         to=to,
         lossy=lossy,
-        overlap=overlap.value if overlap else None,
+        overlap=overlap,
         threshold=threshold,
         dataset=dataset,
         batch_size=batch_size,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -16,6 +15,7 @@ from wingspan.corpora.formats import read
 from wingspan.evaluation.matching import Mode, discontinuous_documents, discontinuous_entities, place_on_gold
 from wingspan.evaluation.scores import (
     MODES,
+    Protocol,
     Scores,
     TypingScores,
     by_continuity,
@@ -27,44 +27,7 @@ from wingspan.files import Problems
 from wingspan.text import Document
 from wingspan.views.tables import print_modes, print_scores
 
-
-class ModeName(StrEnum):
-    """What counts as a match."""
-
-    strict = "strict"
-    exact = "exact"
-    partial = "partial"
-    type = "type"
-    lenient = "lenient"
-    fragments = "fragments"
-    all = "all"
-
-
-class MatchName(StrEnum):
-    """What counts as a match, one at a time."""
-
-    strict = "strict"
-    exact = "exact"
-    partial = "partial"
-    type = "type"
-    lenient = "lenient"
-    fragments = "fragments"
-
-
-class ProtocolName(StrEnum):
-    """What the system had to do."""
-
-    recognition = "recognition"
-    typing = "typing"
-
-
-class SubsetName(StrEnum):
-    """What part of the corpus is scored."""
-
-    all = "all"
-    discontinuous_documents = "discontinuous-documents"
-    discontinuous_sentences = "discontinuous-sentences"
-    discontinuous_entities = "discontinuous-entities"
+Subset = Literal["all", "discontinuous-documents", "discontinuous-sentences", "discontinuous-entities"]
 
 
 @app.command(epilog="Example: wingspan score test.jsonl predicted.jsonl --mode all --json figures.json")
@@ -77,11 +40,11 @@ def score(
     predicted_format: Annotated[
         str | None, typer.Option(help="Format of PREDICTED, if it differs from --format.")
     ] = None,
-    mode: Annotated[ModeName, typer.Option(help="What counts as a match; see docs/scoring.md.")] = ModeName.strict,
+    mode: Annotated[Literal[Mode, "all"], typer.Option(help="What counts as a match; see docs/scoring.md.")] = "strict",
     protocol: Annotated[
-        ProtocolName, typer.Option(help="recognition: entities had to be found. typing: labels of given spans.")
-    ] = ProtocolName.recognition,
-    subset: Annotated[SubsetName, typer.Option(help="Score what is discontinuous, or is beside it.")] = SubsetName.all,
+        Protocol, typer.Option(help="recognition: entities had to be found. typing: labels of given spans.")
+    ] = "recognition",
+    subset: Annotated[Subset, typer.Option(help="Score what is discontinuous, or is beside it.")] = "all",
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
@@ -97,19 +60,15 @@ def score(
         predicted,
         format=format,
         predicted_format=predicted_format,
-        protocol=protocol.value,
-        mode=mode.value,
-        subset=subset.value,
+        protocol=protocol,
+        mode=mode,
+        subset=subset,
         allow_missing=allow_missing,
     )
     if json is not None:
         write_figures(figures(result), json)
     if json != Path("-"):
         show(result, Console())
-
-
-Protocol = Literal["recognition", "typing"]
-Subset = Literal["all", "discontinuous-documents", "discontinuous-sentences", "discontinuous-entities"]
 
 
 def score_files(
@@ -119,7 +78,7 @@ def score_files(
     format: str | None = None,
     predicted_format: str | None = None,
     protocol: Protocol = "recognition",
-    mode: Mode | Literal["all"] = "strict",
+    mode: Literal[Mode, "all"] = "strict",
     subset: Subset = "all",
     allow_missing: bool = False,
 ) -> list[Scores] | TypingScores:

@@ -13,8 +13,7 @@ from wingspan.cli.options import (
     Device,
     EncoderName,
     Json,
-    OnLeak,
-    OnLeakChoice,
+    LeakHandling,
     Parts,
     Threads,
     pairs,
@@ -52,7 +51,7 @@ def train(
     lexicon: Annotated[
         str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
     ] = None,
-    on_leak: OnLeak = OnLeakChoice.drop,
+    on_leak: LeakHandling = "drop",
     track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
     json: Json = None,
     device: Device = None,
@@ -83,7 +82,7 @@ def train(
         device=device,
         track=track,
         lexicon=lexicon,
-        on_leak=on_leak.value,
+        on_leak=on_leak,
     )
     console = Console(stderr=json is not None and str(json) == "-", quiet=not first_process())
     figures = train_seeds(job, chosen, console)

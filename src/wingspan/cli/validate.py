@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import OnErrorName
 from wingspan.corpora.formats import detect, read
 from wingspan.corpora.statistics import FINDINGS, Statistics, describe
 from wingspan.files import CorpusError, OnError, Problems
@@ -24,15 +23,15 @@ def validate(
     format: Annotated[str | None, typer.Option(help="Their format; otherwise found by name or content.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
     on_error: Annotated[
-        OnErrorName, typer.Option(help="List all problems (skip), or stop at the first one (raise).")
-    ] = OnErrorName.skip,
+        OnError, typer.Option(help="List all problems (skip), or stop at the first one (raise).")
+    ] = "skip",
 ) -> None:
     """Shows what is in a corpus, and every problem with file and line; exit code 1 if there is one."""
     from rich.console import Console
 
     from wingspan.views.console import write_figures
 
-    reports = validate_corpora(corpora, format, on_error.value)
+    reports = validate_corpora(corpora, format, on_error)
     if json is not None:
         write_figures({"corpora": [report.to_dict() for report in reports]}, json)
     if json != Path("-"):

@@ -6,10 +6,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -28,14 +27,6 @@ if TYPE_CHECKING:
     from wingspan.training.vector_training import Counts, Glove, GloveSettings, NumberedText, RunningWords
 
 
-class MethodName(StrEnum):
-    """How vectors are trained."""
-
-    glove = "glove"
-    word2vec = "word2vec"
-    fasttext = "fasttext"
-
-
 @app.command(epilog="Example: wingspan vectors train.jsonl --output vectors.npz --size 300 --nearest protein")
 def vectors(
     texts: Annotated[
@@ -49,7 +40,9 @@ def vectors(
     against: Annotated[
         list[Path] | None, typer.Option(help="Test text: say how much of it is in the training text.")
     ] = None,
-    method: Annotated[MethodName, typer.Option(help="GloVe, or gensim's word2vec or fastText.")] = MethodName.glove,
+    method: Annotated[
+        Literal["glove", "word2vec", "fasttext"], typer.Option(help="GloVe, or gensim's word2vec or fastText.")
+    ] = "glove",
     size: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 100,
     window: Annotated[int, typer.Option(min=1, help="How many words on each side are near.")] = 10,
     min_count: Annotated[int, typer.Option(min=1, help="Leave out words that are rarer than this.")] = 5,
@@ -85,7 +78,7 @@ def vectors(
         check_name(output)
         settings = GloveSettings(size, epochs, learning_rate, x_max, alpha, seed)
         words = RunningWords(texts, lower_case, splitter, format)
-        plan = Plan(words, method.value, window, min_count, settings, against or [], memory)
+        plan = Plan(words, method, window, min_count, settings, against or [], memory)
         made = make(plan, console)
         write(made, output)
         figures |= made.report
