@@ -83,11 +83,12 @@ def test_convert_without_loss_needs_no_permission(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overlap", "labels"), [("outer", {"ORG", "BODY"}), ("inner", {"LOC", "BODY"}), ("none", {"BODY"})]
+    ("flatten", "labels"), [("outer", {"ORG", "BODY"}), ("inner", {"LOC", "BODY"}), ("none", {"BODY"})]
 )
-def test_overlap_is_counted_and_no_loss(tmp_path: Path, overlap: str, labels: set[str]) -> None:
-    said = run("convert", lines(tmp_path / "in.jsonl", NESTED), tmp_path / "out.jsonl", "--overlap", overlap)
-    assert f"removed by --overlap: {3 - len(labels)} entities" in said
+@pytest.mark.parametrize("option", ["--flatten", "--overlap"])  # the second is its earlier name
+def test_flattening_is_counted_and_no_loss(tmp_path: Path, option: str, flatten: str, labels: set[str]) -> None:
+    said = run("convert", lines(tmp_path / "in.jsonl", NESTED), tmp_path / "out.jsonl", option, flatten)
+    assert f"removed by --flatten: {3 - len(labels)} entities" in said
     assert {entity.label for document in read(tmp_path / "out.jsonl") for entity in document.entities} == labels
 
 

@@ -117,7 +117,7 @@ def corpus_commands() -> Iterator[tuple[str, Command]]:
         back = f"convert {target} back.jsonl --from {name}"
         yield f"convert-{name}", Command((there, back), (target, "back.jsonl"))
     yield "convert-refused", Command(("convert colors.jsonl colors.conll", "convert nothing.jsonl out.conll"))
-    yield "convert-overlap", Command(("convert gold.jsonl outer.jsonl --overlap outer",), ("outer.jsonl",))
+    yield "convert-overlap", Command(("convert gold.jsonl outer.jsonl --flatten outer",), ("outer.jsonl",))
     yield "split", Command(("split gold.jsonl --dev 25 --test 25 --output parts --json -",), ("parts",))
     yield "split-folds", Command(("split colors.jsonl --folds 3 --dev 20 --output parts",), ("parts",))
     yield (

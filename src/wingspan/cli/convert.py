@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,22 +12,12 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import OnErrorName
 from wingspan.corpora.formats import Format, by_suffix, detect, format_named, read
 from wingspan.corpora.formats.conversion_loss import fit
-from wingspan.corpora.overlaps import Overlap, flatten
+from wingspan.corpora.overlaps import Flattening, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
 from wingspan.text import Document
 from wingspan.views.console import counted
-
-
-class OverlapName(StrEnum):
-    """Which of overlapping entities stay."""
-
-    keep = "keep"
-    outer = "outer"
-    inner = "inner"
-    none = "none"
 
 
 @app.command(epilog="Example: wingspan convert annotations/ train.jsonl --from brat")
@@ -43,16 +32,18 @@ def convert(
         bool, typer.Option("--lossy", help="Go on although OUT cannot hold everything; what is lost is counted.")
     ] = False,
     on_error: Annotated[
-        OnErrorName, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
-    ] = OnErrorName.raise_,
-    overlap: Annotated[
-        OverlapName, typer.Option(help="Of overlapping entities keep all, the outermost, the innermost, or none.")
-    ] = OverlapName.keep,
+        OnError, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
+    ] = "raise",
+    flattening: Annotated[
+        Flattening,
+        typer.Option("--flatten", help="Of overlapping entities keep all, the outermost, the innermost, or none."),
+    ] = "keep",
+    overlap: Annotated[Flattening | None, typer.Option(hidden=True, help="The earlier name of --flatten.")] = None,
 ) -> None:
     """Converts a corpus to another format; nothing is lost silently."""
     from rich.console import Console
 
-    result = convert_corpus(source, target, from_format, to_format, lossy, on_error.value, overlap.value)
+    result = convert_corpus(source, target, from_format, to_format, lossy, on_error, overlap or flattening)
     show(result, target, Console())
 
 
@@ -77,7 +68,7 @@ def convert_corpus(
     to_format: str | None = None,
     lossy: bool = False,
     on_error: OnError = "raise",
-    overlap: Overlap = "keep",
+    flattening: Flattening = "keep",
 ) -> Conversion:
     """Writes the documents of `source` to `target`; raises before anything is written if that would lose something.
 
@@ -92,14 +83,14 @@ def convert_corpus(
         raise CorpusError(f"{target}: format {chosen.name!r} can be read, not written; choose another with --to")
     if not lossy:
         foreseen = Conversion(result.source_format, result.target_format)
-        for _ in _adapted(source, target, foreseen, chosen, on_error, overlap):
+        for _ in _adapted(source, target, foreseen, chosen, on_error, flattening):
             pass
         if foreseen.losses:
             raise CorpusError(
                 f"{source}: {chosen.name!r} cannot hold {listed(foreseen.losses)}; "
                 "go on with --lossy, or choose another format with --to"
             )
-    documents = _adapted(source, target, result, chosen, on_error, overlap)
+    documents = _adapted(source, target, result, chosen, on_error, flattening)
     first = next(documents, None)
     if first is None:
         raise CorpusError(f"{source}: there are no documents in it; check the file, and its format with --from")
@@ -108,12 +99,12 @@ def convert_corpus(
 
 
 def _adapted(
-    source: Path, target: Path, result: Conversion, chosen: Format, on_error: OnError, overlap: Overlap
+    source: Path, target: Path, result: Conversion, chosen: Format, on_error: OnError, flattening: Flattening
 ) -> Iterator[Document]:
     """The documents as the target can hold them; `result` counts along."""
     problems = Problems(on_error)
     for document in read(source, result.source_format, problems=problems):
-        document, removed = flatten(document, overlap)
+        document, removed = flatten(document, flattening)
         result.documents += 1
         document, lost = fit(document, chosen, numbered(target, result.documents))
         result.entities += len(document.entities)
@@ -138,7 +129,7 @@ def show(result: Conversion, target: Path, console: Console) -> None:
     found = f"{counted(result.documents, 'document')}, {counted(result.entities, 'entity', 'entities')}"
     lines = [f"{target}: {found}, in {result.target_format}"]
     if result.flattened:
-        lines.append(f"removed by --overlap: {result.flattened:,} entities")
+        lines.append(f"removed by --flatten: {result.flattened:,} entities")
     lines += [f"lost: {count:,} {what}" for what, count in result.losses.most_common()]
     if result.problems:
         lines.append(f"left out: {len(result.problems):,} records or entities that do not fit")

@@ -9,24 +9,23 @@ from typing import Literal
 
 from wingspan.text import Document, Entity, Span
 
-Overlap = Literal["keep", "outer", "inner", "none"]
-OVERLAPS: tuple[Overlap, ...] = ("keep", "outer", "inner", "none")
+Flattening = Literal["keep", "outer", "inner", "none"]
 
 
-def flatten(document: Document, overlap: Overlap) -> tuple[Document, int]:
+def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:
     """The document with the entities that stay, and how many were removed.
 
     `outer` keeps the widest of overlapping entities, `inner` the narrowest, `none` removes every entity that overlaps
     another (as paper 002 did for ACE), `keep` changes nothing. Of two labels on one span, the first in the alphabet
     stays.
     """
-    if overlap == "keep" or len(document.entities) < 2:
+    if flattening == "keep" or len(document.entities) < 2:
         return document, 0
-    if overlap == "none":
+    if flattening == "none":
         involved = overlapping(document.entities)
         kept = [entity for at, entity in enumerate(document.entities) if at not in involved]
     else:
-        order = sorted(document.entities, key=_width, reverse=overlap == "outer")  # stable: equal widths left to right
+        order = sorted(document.entities, key=_width, reverse=flattening == "outer")  # stable sort
         kept = _without_overlap(order)
     return replace(document, entities=tuple(kept)), len(document.entities) - len(kept)
 
