@@ -1,3 +1,4 @@
+import inspect
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.recipe import Recipe, assemble
-from wingspan.recipe_json import from_record, override, to_record
+from wingspan.recipe_json import as_json, flat, from_json, override, settings_of
 from wingspan.recipes import NAMES, find, variants
 
 EVERY = [f"{system}/{variant}".rstrip("/") for system in NAMES for variant in variants(system)]
@@ -26,10 +27,10 @@ def bundled() -> Recipe:
 @pytest.mark.parametrize("name", EVERY)
 def test_every_recipe_survives_json(name):
     recipe = find(name)
-    record = json.loads(json.dumps(to_record(recipe), allow_nan=False))
-    back = from_record(record)
+    record = json.loads(json.dumps(as_json(recipe), allow_nan=False))
+    back = from_json(record)
     assert isinstance(back, Recipe)
-    assert to_record(back) == to_record(recipe)
+    assert as_json(back) == as_json(recipe)
     assert back.train == recipe.train
     assert back.segments == recipe.segments
     assert back.phases == recipe.phases
@@ -39,7 +40,7 @@ def test_every_recipe_survives_json(name):
 
 def test_lists_come_back_as_tuples_and_parts_can_be_built():
     recipe = replace(baseline(), max_width=3, overlap="flat", thresholds={"Drug": 0.25})
-    back = from_record(json.loads(json.dumps(to_record(recipe))))
+    back = from_json(json.loads(json.dumps(as_json(recipe))))
     assert back.spans.keywords["views"] == ("first", "last", "max")
     assert back.thresholds == {"Drug": 0.25}
     from wingspan.labels import LabelSet
@@ -50,15 +51,15 @@ def test_lists_come_back_as_tuples_and_parts_can_be_built():
 @pytest.mark.parametrize("label", ["part", "record", "pairs"])
 def test_labels_may_have_any_name(label):
     recipe = replace(baseline(), thresholds={label: 0.5, "Drug": 0.25})
-    back = from_record(json.loads(json.dumps(to_record(recipe))))
+    back = from_json(json.loads(json.dumps(as_json(recipe))))
     assert back.thresholds == {label: 0.5, "Drug": 0.25}
 
 
 def test_what_json_cannot_hold_is_refused_when_saving():
     with pytest.raises(ValueError, match="scalars, lists, maps and parts"):
-        to_record(replace(baseline(), thresholds=object()))
+        as_json(replace(baseline(), thresholds=object()))
     with pytest.raises(ValueError, match="give the settings of FeedForwardHead by name"):
-        to_record(partial(FeedForwardHead, 5))
+        as_json(partial(FeedForwardHead, 5))
 
 
 def trap(tmp_path, monkeypatch, name: str):
@@ -74,11 +75,11 @@ def trap(tmp_path, monkeypatch, name: str):
 
 def test_a_part_from_elsewhere_is_refused_before_it_is_imported(tmp_path, monkeypatch):
     mark = trap(tmp_path, monkeypatch, "parts_of_mine")
-    record = {**to_record(baseline()), "encoder": {"part": "parts_of_mine:Mine"}}
+    record = {**as_json(baseline()), "encoder": {"part": "parts_of_mine:Mine"}}
     with pytest.raises(ValueError, match=r"outside wingspan; if you trust it, load with parts=\['parts_of_mine'\]"):
-        from_record(record)
+        from_json(record)
     assert not mark.exists()
-    trusted = from_record(record, parts=["parts_of_mine"])
+    trusted = from_json(record, parts=["parts_of_mine"])
     assert trusted.encoder.func.__name__ == "Mine"
     assert mark.exists()
 
@@ -88,7 +89,7 @@ def test_a_part_from_elsewhere_is_refused_before_it_is_imported(tmp_path, monkey
 )
 def test_no_other_prefix_passes(path):
     with pytest.raises(ValueError, match="outside wingspan"):
-        from_record({"part": path})
+        from_json({"part": path})
 
 
 @pytest.mark.parametrize(
@@ -104,15 +105,15 @@ def test_no_other_prefix_passes(path):
 )
 def test_what_is_no_part_is_said(path, said):
     with pytest.raises(ValueError, match=said):
-        from_record({"part": path})
+        from_json({"part": path})
 
 
 def test_a_part_in_the_wrong_place_is_said():
-    record = to_record(baseline())
+    record = as_json(baseline())
     with pytest.raises(ValueError, match="the encoder must be a part of the family Encoder"):
-        from_record({**record, "encoder": record["head"]})
+        from_json({**record, "encoder": record["head"]})
     with pytest.raises(ValueError, match="the encoder must be a part of the family Encoder"):
-        from_record({**record, "encoder": "hashed"})
+        from_json({**record, "encoder": "hashed"})
 
 
 @pytest.mark.parametrize(
@@ -127,12 +128,12 @@ def test_a_part_in_the_wrong_place_is_said():
 )
 def test_a_foreign_or_damaged_record_is_one_sentence(damage):
     with pytest.raises(ValueError, match="recipe"):
-        from_record({**to_record(baseline()), **damage})
+        from_json({**as_json(baseline()), **damage})
 
 
 def test_a_record_without_its_settings_is_one_sentence():
     with pytest.raises(ValueError, match="Recipe is damaged"):
-        from_record({"record": "Recipe"})
+        from_json({"record": "Recipe"})
 
 
 @pytest.mark.parametrize(
@@ -178,14 +179,14 @@ def test_a_scalar_is_set(key, text, value):
             changed = changed[name] if isinstance(changed, dict) else getattr(changed, name)
     assert changed == value
     assert type(changed) is type(value)
-    json.dumps(to_record(override(bundled(), key, text)))
+    json.dumps(as_json(override(bundled(), key, text)))
 
 
 def test_setting_leaves_the_rest_and_the_original_alone():
     recipe = bundled()
-    before = to_record(recipe)
-    after = to_record(override(recipe, "terms.tags.weight", "0.3"))
-    assert to_record(recipe) == before
+    before = as_json(recipe)
+    after = as_json(override(recipe, "terms.tags.weight", "0.3"))
+    assert as_json(recipe) == before
     assert after["terms"]["tags"]["weight"] == 0.3
     after["terms"]["tags"]["weight"] = before["terms"]["tags"]["weight"]
     assert after == before
@@ -263,13 +264,45 @@ def test_settings_without_a_recipe_part_are_said():
 
 
 def test_records_name_parts_by_module_and_class():
-    assert to_record(partial(HashedEncoder, hidden=3)) == {
+    assert as_json(partial(HashedEncoder, hidden=3)) == {
         "part": "wingspan.encoders.hashed:HashedEncoder",
         "hidden": 3,
     }
-    assert to_record(HashedEncoder) == {"part": "wingspan.encoders.hashed:HashedEncoder"}
+    assert as_json(HashedEncoder) == {"part": "wingspan.encoders.hashed:HashedEncoder"}
 
 
 def test_decoding_and_batches_import_no_torch():
     code = "import sys, wingspan.batch, wingspan.decoding, wingspan.labels; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_setting_that_is_shown_can_be_set(name):
+    recipe = find(name)
+    before = dict(flat(as_json(recipe)))
+    for key, value, settable, unused in settings_of(recipe):
+        if settable:
+            after = dict(flat(as_json(override(recipe, key, json.dumps(value)))))
+            if unused is None:
+                assert after == (before if key.startswith("phases.") else {**before, key: value})
+            else:
+                assert after[key] == value
+        elif key.endswith(".NAME"):
+            own = key.replace(".NAME", ".mine.too")
+            assert (own, 0.5) in flat(as_json(override(recipe, own, "0.5")))
+        else:
+            with pytest.raises(ValueError, match="not a scalar"):
+                override(recipe, key, "x")
+
+
+def test_defaults_of_parts_are_shown_and_what_a_recipe_sets():
+    shown = {setting.key: setting for setting in settings_of(find("baseline/pretrained"))}
+    assert shown["spans.width_size"].value == 25  # set by the recipe
+    assert shown["spans.sentence"].value is False  # left at its default
+    assert shown["encoder.adapters"].value is None
+    assert shown["encoder.adapters.rank"].unused == "encoder.adapters"
+    assert shown["encoder"] == ("encoder", "wingspan.encoders.pretrained:PretrainedEncoder", False, None)
+    for part in ("encoder", "spans", "head", "candidates"):
+        parameters = inspect.signature(getattr(find("baseline/pretrained"), part).func).parameters
+        for parameter in parameters.values():
+            assert parameter.kind is not parameter.KEYWORD_ONLY or f"{part}.{parameter.name}" in shown

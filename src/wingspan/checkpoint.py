@@ -22,7 +22,7 @@ from wingspan.evaluation.calibration import Calibration
 from wingspan.labels import LabelSet
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
-from wingspan.recipe_json import from_record, to_record
+from wingspan.recipe_json import as_json, from_json
 
 FORMAT = 1
 CALIBRATION = "calibration.json"
@@ -49,7 +49,7 @@ def staged(folder: Path) -> Iterator[Path]:
 def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> None:
     """Writes what prediction needs, and no more: objectives that do not predict stay behind."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "recipe.json", {"format": FORMAT, "recipe": to_record(recipe)})
+    write_json(folder / "recipe.json", {"format": FORMAT, "recipe": as_json(recipe)})
     write_json(folder / "labels.json", labels.to_dict())
     try:
         learner.model.encoder.save_files(folder)
@@ -81,7 +81,7 @@ def rebuild(
         raise ValueError(
             f"{folder / 'recipe.json'}: format {record.get('format')!r} is unknown; it needs a newer wingspan"
         )
-    recipe = from_record(record.get("recipe"), parts)
+    recipe = from_json(record.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
     labels = read_labels(folder / "labels.json")

@@ -1,6 +1,6 @@
-"""A recipe as JSON and back, and `--set key=value`. The record holds scalars, lists, maps and parts, never code.
+"""A recipe as JSON and back, and `--set key=value`. The JSON holds scalars, lists, maps and parts, never code.
 
-Loading imports a part only after its module's prefix was checked, and insists on the family it must belong to.
+Loading imports a part only after checking the prefix of its module, and insists on the family it must belong to.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import difflib
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from wingspan.candidates import CandidatePolicy
 from wingspan.corpora.segment import Segmenting
@@ -43,50 +43,94 @@ MOVED = {
 """Parts that older model folders name by the modules they had then."""
 
 
-def to_record(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Any value of a recipe as plain data."""
     if isinstance(value, partial):
         if value.args:
             raise ValueError(f"give the settings of {value.func.__qualname__} by name; {value.args[0]!r} has none")
-        settings = {name: to_record(part) for name, part in value.keywords.items()}
+        settings = {name: as_json(part) for name, part in value.keywords.items()}
         return {"part": f"{value.func.__module__}:{value.func.__qualname__}", **settings}
     if inspect.isclass(value):
         return {"part": f"{value.__module__}:{value.__qualname__}"}
     if is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
+        named = {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
         return {"record": type(value).__name__, **named}
     if isinstance(value, Mapping):
         if RESERVED & set(value):  # a corpus may well have a label "part"
-            return {"record": "pairs", "pairs": [[str(name), to_record(part)] for name, part in value.items()]}
-        return {str(name): to_record(part) for name, part in value.items()}
+            return {"record": "pairs", "pairs": [[str(name), as_json(part)] for name, part in value.items()]}
+        return {str(name): as_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [to_record(part) for part in value]
+        return [as_json(part) for part in value]
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise ValueError(f"a recipe holds scalars, lists, maps and parts; {value!r} is none of them")
 
 
-def settings_of(record: object, prefix: str = "") -> list[tuple[str, object]]:
-    """Every scalar of a record with its dotted name; parts say their class."""
-    if not isinstance(record, dict):
-        return [(prefix, record)]
+def flat(value: object, prefix: str = "") -> list[tuple[str, object]]:
+    """Every scalar of a recipe as JSON with its dotted name; parts are shown by their class."""
+    if not isinstance(value, dict):
+        return [(prefix, value)]
     rows: list[tuple[str, object]] = []
-    for key, value in record.items():
-        name = f"{prefix}.{key}" if prefix else key
+    for key, inner in value.items():
         if key == "part":
-            rows.append((prefix, value))
-        elif key not in ("record", "name", "paper") or prefix:
-            rows.extend(settings_of(value, name) if key != "record" else [])
+            rows.append((prefix, inner))
+        elif key != "record" and (prefix or key not in ("name", "paper")):
+            rows.extend(flat(inner, f"{prefix}.{key}" if prefix else key))
     return rows
 
 
-def from_record(value: Any, parts: Sequence[str] = ()) -> Any:
+class Setting(NamedTuple):
+    """One line of `wingspan recipes NAME`: a dotted name with its value as JSON."""
+
+    key: str
+    value: Any
+    settable: bool = True
+    """Whether `--set` takes it; parts and lists of terms are shown only."""
+    unused: str | None = None
+    """The setting that is null and makes this one unused; setting this one switches that one on."""
+
+
+def settings_of(recipe: Recipe) -> Iterator[Setting]:
+    """Every setting of a recipe and its parts, those left at their defaults included."""
+    for name, hint in get_type_hints(Recipe).items():
+        if name not in ("name", "paper"):
+            yield from _settings(getattr(recipe, name), hint, name)
+
+
+def _settings(value: Any, hint: Any, key: str) -> Iterator[Setting]:
+    """The settings inside a value, with the names that `_set` takes; `hint` is its annotation."""
+    if isinstance(value, partial):
+        yield Setting(key, as_json(value)["part"], settable=False)
+        for name, setting in inspect.signature(value.func, eval_str=True).parameters.items():
+            if setting.kind is setting.KEYWORD_ONLY:
+                inner = value.keywords.get(name, setting.default)
+                yield from _settings(inner, setting.annotation, f"{key}.{name}")
+    elif is_dataclass(value) and not isinstance(value, type):
+        for name, inner_hint in get_type_hints(type(value)).items():
+            yield from _settings(getattr(value, name), inner_hint, f"{key}.{name}")
+    elif isinstance(value, tuple) and value and is_dataclass(value[0]):
+        for at, inner in enumerate(value):
+            yield from _settings(inner, type(inner), f"{key}.{at}")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _settings(inner, type(inner), f"{key}.{name}")
+    else:
+        optional = [kind for kind in kinds(hint) if is_dataclass(kind) and isinstance(kind, type)]
+        settable = all(kind in optional or expected(kind) is not None for kind in kinds(hint))
+        yield Setting(key, as_json(value), settable)
+        for kind in optional if value is None else ():
+            yield from (setting._replace(unused=key) for setting in _settings(kind(), kind, key))
+    if any(map(takes_names, kinds(hint))):
+        yield Setting(f"{key}.NAME", expected(Mapping[str, float]), settable=False)
+
+
+def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
     """Plain data as recipe values. `parts` are modules outside wingspan that the caller trusts."""
     if isinstance(value, list):
-        return tuple(from_record(part, parts) for part in value)
+        return tuple(from_json(part, parts) for part in value)
     if not isinstance(value, dict):
         return value
-    settings = {name: from_record(part, parts) for name, part in value.items() if name not in RESERVED}
+    settings = {name: from_json(part, parts) for name, part in value.items() if name not in RESERVED}
     if value.get("record") == "pairs":
         pairs = settings.get("pairs", ())
         if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
@@ -191,8 +235,7 @@ def _set(old: Any, hint: Any, path: list[str], text: str, key: str) -> Any:
     if isinstance(old, tuple) and old and is_dataclass(old[0]):  # phases, by their place
         at = int(_known(path[0], [str(number) for number in range(len(old))], key))
         return (*old[:at], _set(old[at], type(old[at]), path[1:], text, key), *old[at + 1 :])
-    numbers = [kind for kind in kinds(hint) if get_origin(kind) is Mapping and get_args(kind)[1] is float]
-    if numbers:  # the keys of such maps are labels or names of parameters, dots and all
+    if any(map(takes_names, kinds(hint))):  # the keys of such maps are labels or names of parameters, dots and all
         kept = dict(old) if isinstance(old, Mapping) else {}
         return {**kept, ".".join(path): _value(float, text, key)}
     if isinstance(old, Mapping):
@@ -229,6 +272,11 @@ def kinds(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
 
 
+def takes_names(kind: Any) -> bool:
+    """Whether a kind is a map from names to numbers, which `--set KEY.NAME=1.5` extends."""
+    return get_origin(kind) is Mapping and get_args(kind)[1] is float
+
+
 def fits(value: Any, kind: Any) -> bool:
     """Whether a value is of a kind."""
     if get_origin(kind) is Literal:
@@ -252,7 +300,7 @@ def expected(kind: Any) -> str | None:
     if get_origin(kind) is Sequence:
         item = expected(get_args(kind)[0])
         return f"a list in brackets, each {item}" if item else None
-    if get_origin(kind) is Mapping and get_args(kind)[1] is float:
+    if takes_names(kind):
         return "a number for each name"
     return SCALARS.get(kind)
 

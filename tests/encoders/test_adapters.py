@@ -20,7 +20,7 @@ from wingspan.encoders.lora import Lora, adapted_layers, chosen_layers, counted,
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
 from wingspan.recipe import Recipe
-from wingspan.recipe_json import from_record, override, to_record
+from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import find
 from wingspan.training.state import load_phase
 
@@ -196,7 +196,7 @@ def test_a_deep_tower_copies_its_blocks_before_adapters_go_in(folders):
 
 def test_adapters_are_recorded_and_set_from_the_shell():
     recipe = replace(find("bundling/span"), encoder=partial(PretrainedEncoder, name="minilm", adapters=Lora(rank=3)))
-    back = from_record(json.loads(json.dumps(to_record(recipe))))
+    back = from_json(json.loads(json.dumps(as_json(recipe))))
     assert back.encoder.keywords["adapters"] == Lora(rank=3)
     switched_on = override(find("bundling/span"), "encoder.adapters.rank", "8")
     assert switched_on.encoder.keywords["adapters"] == Lora(rank=8)
@@ -207,10 +207,10 @@ def test_adapters_are_recorded_and_set_from_the_shell():
         override(listed, "encoder.adapters.ranks", "8")
     with pytest.raises(ValueError, match="rank is 0; give at least 1"):
         override(listed, "encoder.adapters.rank", "0")
-    damaged = to_record(recipe)
+    damaged = as_json(recipe)
     damaged["encoder"]["adapters"]["rank"] = "many"
     with pytest.raises(ValueError, match="rank of Lora is damaged"):
-        from_record(damaged)
+        from_json(damaged)
 
 
 def test_a_missing_extra_is_one_sentence(folders, monkeypatch):

@@ -16,7 +16,7 @@ from wingspan.evaluation.scores import recognition
 from wingspan.heads.bottleneck import BottleneckHead
 from wingspan.objectives.generation import Generation
 from wingspan.recipe import OneOf, Phase, Recipe, Term, bundle, with_proposals
-from wingspan.recipe_json import from_record, override, to_record
+from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import compress_generate, find, variants
 from wingspan.report.writing import bleu2, examples, regenerate, synonym_recall, token_accuracy
 from wingspan.text import Document, Entity, Span
@@ -48,15 +48,15 @@ def test_every_variant_trains_and_survives_saving(name, tmp_path):
     assert any(document.entities for document in found)
     assert alike(found, again.predict(dev_documents(2), threshold=0.001), 1e-6)
     kept = json.loads((folder / "recipe.json").read_text())["recipe"]
-    assert to_record(from_record(kept)) == kept == to_record(again.recipe)
+    assert as_json(from_json(kept)) == kept == as_json(again.recipe)
     assert list(again.learner.objectives) == ["spans"]
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_recipe_to_json_and_back(name):
     recipe = find(name)
-    record = json.loads(json.dumps(to_record(recipe)))
-    assert to_record(from_record(record)) == record
+    record = json.loads(json.dumps(as_json(recipe)))
+    assert as_json(from_json(record)) == record
     assert recipe.name == name or name.startswith("compress_generate/paper")
     assert set(bundle(recipe).terms) == {*recipe.terms, "tags"}
 

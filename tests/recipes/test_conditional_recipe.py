@@ -14,7 +14,7 @@ from several import TYPES, two_corpora
 import wingspan
 from trainings import alike, dev_documents, first_losses, train_documents
 from wingspan.objectives.conditional import ConditionalReconstruction, condition_rows
-from wingspan.recipe_json import from_record, to_record
+from wingspan.recipe_json import as_json, from_json
 from wingspan.recipes import conditional, find
 from wingspan.report.collect import read_label_rows
 from wingspan.training.fit import fit
@@ -36,14 +36,14 @@ def test_every_variant_trains_and_leaves_the_autoencoder_behind(name, tmp_path):
         assert not [key for key in file.keys() if "cvae" in key]  # noqa: SIM118  it is no mapping
     assert set(again.learner.objectives) == {"spans"}
     assert ("cvae" in model.learner.objectives) == ("cvae" in recipe.terms)
-    assert to_record(again.recipe) == to_record(model.recipe)
+    assert as_json(again.recipe) == as_json(model.recipe)
     assert again.labels.to_dict() == plan.labels.to_dict()
 
 
 @pytest.mark.parametrize("name", conditional.variants)
 def test_recipes_to_json_and_back(name):
-    record = json.loads(json.dumps(to_record(conditional.variants[name]())))
-    assert to_record(from_record(record)) == record
+    record = json.loads(json.dumps(as_json(conditional.variants[name]())))
+    assert as_json(from_json(record)) == record
 
 
 @pytest.mark.parametrize(

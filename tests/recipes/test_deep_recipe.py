@@ -17,7 +17,7 @@ from wingspan.candidates import Grid
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.labels import LabelSet
 from wingspan.recipe import assemble, bundle, with_proposals
-from wingspan.recipe_json import from_record, override, to_record
+from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import find, variants
 from wingspan.recipes.deep_span import PAPER
 from wingspan.text import Document, Entity, Span
@@ -78,7 +78,7 @@ def survives(recipe, folder, train, dev):
     found = model.predict(dev, threshold=0.0)  # after one epoch nothing is sure, so ask for all
     assert any(document.entities for document in found)
     assert alike(found, again.predict(dev, threshold=0.0), 1e-6)
-    assert to_record(again.recipe) == to_record(model.recipe)
+    assert as_json(again.recipe) == as_json(model.recipe)
     return again
 
 
@@ -87,7 +87,7 @@ def test_variants_train_and_survive_saving(variant, folder, tmp_path):
     name = f"deep_span/{variant}" if variant else "deep_span"
     again = survives(small(name, folder), tmp_path / "model", train_documents(3), dev_documents(1))
     kept = json.loads((tmp_path / "model" / "recipe.json").read_text())["recipe"]
-    assert to_record(from_record(kept)) == kept
+    assert as_json(from_json(kept)) == kept
     assert again.recipe.name.startswith("deep_span")
 
 
@@ -124,8 +124,8 @@ def test_characters_are_units_of_chinese(variant, folder, tmp_path):
 @pytest.mark.parametrize("name", EVERY)
 def test_recipe_to_json_and_back(name):
     recipe = find(name)
-    record = json.loads(json.dumps(to_record(recipe)))
-    assert to_record(from_record(record)) == record
+    record = json.loads(json.dumps(as_json(recipe)))
+    assert as_json(from_json(record)) == record
     assert recipe.name == name or name.startswith("deep_span/paper")
 
 

@@ -12,7 +12,7 @@ from trainings import HASHED, alike, dev_documents, first_losses, run_of, tiny, 
 from wingspan.checkpoint import predictor
 from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Term, bundle
-from wingspan.recipe_json import from_record, to_record
+from wingspan.recipe_json import as_json, from_json
 from wingspan.recipes import NAMES, find, variants
 
 # these have files of their own: test_deep_recipe.py, test_typed_spans.py and so on
@@ -37,7 +37,7 @@ def trained_and_back(recipe, folder):
     assert any(document.entities for document in found)
     assert alike(found, again.predict(dev_documents(), threshold=low), 1e-6)
     assert alike(model.predict(dev_documents()), again.predict(dev_documents()), 1e-6)
-    assert again.recipe == model.recipe or to_record(again.recipe) == to_record(model.recipe)
+    assert again.recipe == model.recipe or as_json(again.recipe) == as_json(model.recipe)
     assert again.labels == model.labels
     return again
 
@@ -47,7 +47,7 @@ def test_every_variant_trains_and_survives_saving(name, tmp_path):
     recipe = tiny(name)
     again = trained_and_back(recipe, tmp_path / "model")
     kept = json.loads((tmp_path / "model" / "recipe.json").read_text())["recipe"]
-    assert to_record(from_record(kept)) == kept
+    assert as_json(from_json(kept)) == kept
     assert kept["name"] == recipe.name
     assert isinstance(again.recipe.max_width, int)
     assert again.recipe.overlap in ("flat", "nested", "any")
@@ -63,8 +63,8 @@ def test_the_same_on_a_pretrained_encoder(name, tmp_path, folders):
 @pytest.mark.parametrize("name", EVERY)
 def test_recipe_to_json_and_back(name):
     recipe = find(name)
-    record = json.loads(json.dumps(to_record(recipe)))
-    assert to_record(from_record(record)) == record
+    record = json.loads(json.dumps(as_json(recipe)))
+    assert as_json(from_json(record)) == record
 
 
 SPAN_RECIPES = [name for name in EVERY if "tags" not in find(name).terms]

@@ -286,7 +286,7 @@ def chapters(
     plan: CorporaPlan | None = None,
 ) -> Iterator[Section]:
     """The chapters that need the model."""
-    from wingspan.recipe_json import to_record
+    from wingspan.recipe_json import as_json
     from wingspan.report.model import perturbed, robustness, trained
     from wingspan.report.writing import generation_of, regenerate, writing
 
@@ -311,7 +311,7 @@ def chapters(
     journal = folder / "journal.jsonl"
     parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
     facts = {"system": recognizer.recipe.paper, "parameters": parameters, **recognizer.facts}
-    yield trained(to_record(recognizer.recipe), facts, journal if journal.is_file() else None, figures)
+    yield trained(as_json(recognizer.recipe), facts, journal if journal.is_file() else None, figures)
 
 
 def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:

@@ -58,14 +58,18 @@ def list_recipes(console: Console) -> None:
 
 
 def show_recipe(name: str, console: Console) -> None:
-    """One recipe: every setting and its value, as `--set` names it."""
-    from wingspan.recipe_json import settings_of, to_record
+    """One recipe: every setting with its value as `--set` takes it (after =), and its parts (after :)."""
+    from wingspan.recipe_json import settings_of
     from wingspan.recipes import find
 
     recipe: Recipe = find(name)
     console.print(f"{recipe.name}: {recipe.paper}", highlight=False)
-    for key, value in settings_of(to_record(recipe)):
-        console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False)
+    console.print("Lines with = are settings: train with --set KEY=VALUE to change one.", highlight=False)
+    for key, value, settable, unused in settings_of(recipe):
+        shown = value if isinstance(value, str) and not settable else json.dumps(value)
+        line = f"  {key}{' =' if settable else ':'} {shown}"
+        note = f"  (unused while {unused} is null)" if unused else ""
+        console.print(line + note, highlight=False, markup=False, soft_wrap=True)
 
 
 # --- `wingspan info`: what is in a model folder.
@@ -73,7 +77,7 @@ def show_recipe(name: str, console: Console) -> None:
 
 def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
     """The model's recipe, labels, size and what is known about its training, as plain data."""
-    from wingspan.recipe_json import to_record
+    from wingspan.recipe_json import as_json
     from wingspan.recognizer import Recognizer
 
     recognizer = Recognizer.from_pretrained(model, device="cpu", parts=parts)
@@ -85,7 +89,7 @@ def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, An
         "max_width": recipe.max_width,
         "overlap": recipe.overlap,
         "read_with": recipe.read_with,
-        "encoder": to_record(recipe.encoder),
+        "encoder": as_json(recipe.encoder),
         "max_length": recipe.segments.max_length,
         "parameters": sum(parameter.numel() for parameter in recognizer.learner.parameters()),
         "calibration": recognizer.calibration.to_dict() if recognizer.calibration else None,

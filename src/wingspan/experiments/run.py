@@ -38,7 +38,7 @@ from wingspan.experiments.results import (
 )
 from wingspan.files import atomic_write
 from wingspan.recipe import Recipe, expect, made_by
-from wingspan.recipe_json import to_record
+from wingspan.recipe_json import as_json
 from wingspan.recognizer import Recognizer, usable_device
 from wingspan.text import Document
 from wingspan.training.corpora import Corpora, corpora_of, documents_of, lexicon_of
@@ -344,7 +344,7 @@ def check_recipes(plan: Plan) -> None:
             try:
                 recipe = prepare(system.recipe, system.encoder, plan.settings_of(system, corpus))
                 must_recognize(recipe, "an experiment")
-                encoder = json.dumps(to_record(recipe.encoder))
+                encoder = json.dumps(as_json(recipe.encoder))
                 if encoder not in seen:
                     expect(recipe.encoder(), Encoder)
                     seen.add(encoder)

@@ -39,7 +39,7 @@ from wingspan.evaluation.scores import (
 )
 from wingspan.layers.word_decoder import Synonyms
 from wingspan.recipe import Recipe
-from wingspan.recipe_json import override, settings_of, to_record
+from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document
@@ -241,7 +241,7 @@ def order_of(learning: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
         "training corpus": facts["train_fingerprint"],
         "dev corpus": describe(learning.data.dev).fingerprint,
         **({"corpora": learning.labels.to_dict(), "weights": weights} if (weights := learning.data.weights) else {}),
-        **dict(settings_of(to_record(learning.recipe))),
+        **dict(flat(as_json(learning.recipe))),
     }
 
 
