@@ -98,8 +98,7 @@ def run_all(given: argparse.Namespace) -> None:
 def compare_all(given: argparse.Namespace) -> None:
     """Every system against the others, all seeds together, on all entities and on parts of them; with intervals."""
     from wingspan.evaluation.comparison import compare
-    from wingspan.evaluation.matching import discontinuous_entities
-    from wingspan.evaluation.scores import continuous_entities, discontinuous_sentences
+    from wingspan.evaluation.scores import continuous_entities, discontinuous_entities, discontinuous_sentences
 
     rows = []
     for corpus in given.corpora.split(","):

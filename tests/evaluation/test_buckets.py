@@ -10,12 +10,12 @@ import scoring_samples as samples
 from wingspan.evaluation.buckets import (
     ATTRIBUTES,
     Bucket,
-    Interval,
-    Seen,
+    BucketRange,
+    TrainingSurfaces,
     buckets,
     gaps,
     nested_roles,
-    quantile_intervals,
+    quantile_ranges,
     steps,
 )
 from wingspan.evaluation.scores import recognition
@@ -71,7 +71,7 @@ def test_consistency_frequency_and_unseen_words():
         words("t", "May rain May May fell rain", ("Date", 0, 1), ("Weather", 1, 2), ("Date", 2, 3), ("Person", 3, 4)),
         words("u", "may", ("Date", 0, 1)),
     ]
-    seen = Seen.of(training)
+    seen = TrainingSurfaces.of(training)
     assert seen.consistency("may", "Date") == 0.75
     assert seen.consistency("may", "Person") == 0.25
     assert seen.consistency("rain", "Date") == 0
@@ -217,17 +217,17 @@ def test_quantiles_on_request():
 
 def test_intervals():
     assert [i.name for i in steps(0, 0.1, 0.5, math.inf)] == ["[0, 0.1]", "(0.1, 0.5]", "> 0.5"]
-    assert Interval(0.1, 0.5, above=True).holds(0.5)
-    assert not Interval(0.1, 0.5, above=True).holds(0.1)
-    assert [i.name for i in quantile_intervals([1, 1, 1, 1, 5], 4)] == ["≤ 1", "> 1"]
-    assert [i.name for i in quantile_intervals([3, 3], 4)] == ["all"]
-    assert quantile_intervals([], 4)[0].holds(7)
+    assert BucketRange(0.1, 0.5, above=True).holds(0.5)
+    assert not BucketRange(0.1, 0.5, above=True).holds(0.1)
+    assert [i.name for i in quantile_ranges([1, 1, 1, 1, 5], 4)] == ["≤ 1", "> 1"]
+    assert [i.name for i in quantile_ranges([3, 3], 4)] == ["all"]
+    assert quantile_ranges([], 4)[0].holds(7)
     with pytest.raises(ValueError, match="give 2 or more"):
-        quantile_intervals([1.0], 1)
+        quantile_ranges([1.0], 1)
     rng = samples.generator("quantiles")
     for _ in range(300):
         values = [rng.randrange(20) for _ in range(rng.randint(1, 40))]
-        intervals = quantile_intervals(values, rng.randint(2, 6))
+        intervals = quantile_ranges(values, rng.randint(2, 6))
         for value in (*range(-3, 25), rng.random() * 20):
             assert sum(interval.holds(value) for interval in intervals) == 1
         assert all(any(interval.holds(value) for value in values) for interval in intervals)

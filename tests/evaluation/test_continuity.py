@@ -6,12 +6,12 @@ from rich.console import Console
 
 from wingspan.cli import score as run
 from wingspan.corpora.formats import write
+from wingspan.evaluation.matching import SentenceIndex
 from wingspan.evaluation.scores import (
     by_continuity,
     continuous_entities,
     discontinuous_sentences,
     recognition,
-    sentence_starts,
 )
 from wingspan.report import from_documents
 from wingspan.report.blocks import Subject
@@ -62,6 +62,11 @@ def test_nothing_is_said_where_nothing_is_discontinuous():
     assert by_continuity(plain, plain) == {}
     assert "continuity" not in recognition(plain, plain).to_dict()
     assert by_continuity(plain, FOUND[:1])["discontinuous"].spurious == 2
+
+
+def sentence_starts(document: Document) -> list[int]:
+    index = SentenceIndex(document)
+    return [index.characters(number).start for number in range(len(index.sentences))]
 
 
 def test_sentences_are_the_documents_own_or_by_rules_and_a_row_of_words_is_one():

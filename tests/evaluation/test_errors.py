@@ -4,7 +4,7 @@ import pytest
 import scoring_samples as samples
 
 from wingspan.evaluation.buckets import error_rate_gaps
-from wingspan.evaluation.errors import KINDS, Mistake, confusion, errors, judge_documents
+from wingspan.evaluation.errors import ERROR_KINDS, Mistake, confusion, errors, judge_documents
 from wingspan.evaluation.scores import recognition
 from wingspan.text import Document, Entity, Span
 
@@ -116,7 +116,7 @@ def test_random_documents_against_the_definitions():
         assert set(judged.lost) <= set(shown[1])
         by_label = sum(sum(counts.values()) for counts in result.labels.values())
         assert by_label == result.fp + result.lost["missed"]
-        assert {m.kind for m in result.mistakes} <= set(KINDS)
+        assert {m.kind for m in result.mistakes} <= set(ERROR_KINDS)
 
 
 def test_confusion_by_hand():

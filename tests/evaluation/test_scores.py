@@ -5,8 +5,16 @@ import json
 import pytest
 from scoring_samples import document
 
-from wingspan.evaluation.matching import discontinuous_documents, discontinuous_entities
-from wingspan.evaluation.scores import MODES, Counts, over_seeds, recognition, spread, typing
+from wingspan.evaluation.scores import (
+    MODES,
+    Counts,
+    discontinuous_documents,
+    discontinuous_entities,
+    over_seeds,
+    recognition,
+    spread,
+    typing,
+)
 from wingspan.text import Document, Entity, Span
 
 GOLD = [

@@ -20,7 +20,7 @@ from wingspan.cli.score import documents
 from wingspan.corpora.formats import write as save
 from wingspan.evaluation.comparison import Comparison
 from wingspan.evaluation.scores import Scores, recognition
-from wingspan.evaluation.transfer import Predict, Transfer, transfer_matrix
+from wingspan.evaluation.transfer import CorpusModel, Transfer, transfer_matrix
 from wingspan.text import Document
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ def transfers(model: Recognizer, plan: CorporaPlan, several: Several, batch_size
         return []
     labels = {corpus.name: corpus.labels for corpus in plan.corpora}
     gold = {corpus.name: corpus.test[:MOST_ROWS] for corpus in plan.corpora if corpus.test}
-    models: dict[str, Predict] = {}
+    models: dict[str, CorpusModel] = {}
     for name in plan.labels.types:
         if several.models and name in several.models:
             single = Recognizer.from_pretrained(several.models[name], device=several.device)
@@ -436,7 +436,7 @@ def block_of(model: Recognizer, corpus: str, labels: Collection[str]) -> str | N
     return block if block == corpus else None
 
 
-def answering(model: Recognizer, dataset: str | None, batch_size: int) -> Predict:
+def answering(model: Recognizer, dataset: str | None, batch_size: int) -> CorpusModel:
     """A model that answers in the labels of one corpus, or of its target."""
 
     def predict(documents: Sequence[Document]) -> list[Document]:

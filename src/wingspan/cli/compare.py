@@ -15,11 +15,11 @@ from rich.text import Text
 
 from wingspan.cli import app
 from wingspan.cli.score import documents
-from wingspan.evaluation.comparison import Comparison, Figures, PairFigures
+from wingspan.evaluation.comparison import Comparison, PairFigures, SystemRow
 from wingspan.evaluation.comparison import compare as compare_systems
 from wingspan.evaluation.errors import MOVES, plain
-from wingspan.evaluation.matching import Mode, place_on_gold
-from wingspan.evaluation.significance import Difference, Interval
+from wingspan.evaluation.matching import Mode, realign
+from wingspan.evaluation.significance import ConfidenceInterval, Difference
 from wingspan.text import Document
 from wingspan.views.tables import AVERAGES, Cells, Sheet
 
@@ -104,7 +104,7 @@ def compare_files(
     """
     wanted = documents(gold, format)
     runs = read_systems(name_systems(systems), predicted_format or format)
-    placed = {name: [place_on_gold(wanted, run) for run in each] for name, each in runs.items()}
+    placed = {name: [realign(wanted, run) for run in each] for name, each in runs.items()}
     result = compare_systems(
         wanted,
         {name: [run.documents for run in each] for name, each in placed.items()},
@@ -160,7 +160,7 @@ def files(named: str) -> Iterator[Path]:
 
 
 def show(result: Comparison, console: Console, examples: int = 3) -> None:
-    """Figures side by side, then every pair with the errors that moved, last the sentence that says who wins."""
+    """SystemRow side by side, then every pair with the errors that moved, last the sentence that says who wins."""
     figures_sheet(result).show(console)
     for system in result.systems:
         if system.runs > 1:
@@ -181,7 +181,7 @@ def figures_sheet(result: Comparison) -> Sheet:
     """Systems below each other, label by label."""
     percent = f"{100 * result.confidence:g} %"
 
-    def rows(label: str, cells: Sequence[tuple[str, Figures]]) -> list[Cells]:
+    def rows(label: str, cells: Sequence[tuple[str, SystemRow]]) -> list[Cells]:
         return [(label,), *((f"  {name}", *map(between, row[:3])) for name, row in cells)]
 
     each = [(system.name, system.rows) for system in result.systems]
@@ -233,7 +233,7 @@ def number(count: float) -> str:
     return f"{count:,.1f}".removesuffix(".0")
 
 
-def between(figure: Interval) -> str:
+def between(figure: ConfidenceInterval) -> str:
     """A figure and its interval."""
     return f"{figure.value:.2f} [{figure.low:.1f}, {figure.high:.1f}]"
 

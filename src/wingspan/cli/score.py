@@ -12,13 +12,15 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.corpora.formats import read
-from wingspan.evaluation.matching import Mode, discontinuous_documents, discontinuous_entities, place_on_gold
+from wingspan.evaluation.matching import Mode, realign
 from wingspan.evaluation.scores import (
     MODES,
     Protocol,
     Scores,
     TypingScores,
     by_continuity,
+    discontinuous_documents,
+    discontinuous_entities,
     discontinuous_sentences,
     recognition,
     typing,
@@ -87,7 +89,7 @@ def score_files(
     Predictions on other words or other documents are put onto the gold text first, and the notes say so.
     """
     wanted = documents(gold, format)
-    placed = place_on_gold(wanted, documents(predicted, predicted_format or format))
+    placed = realign(wanted, documents(predicted, predicted_format or format))
     sides = select(wanted, placed.documents, subset, allow_missing)
     if protocol == "typing":
         guessed = typing(*sides, allow_missing=allow_missing)

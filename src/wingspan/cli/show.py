@@ -13,7 +13,7 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.corpora.formats import read
-from wingspan.evaluation.matching import pair, place_on_gold
+from wingspan.evaluation.matching import pair, realign
 from wingspan.text import Document
 from wingspan.views import html, terminal
 from wingspan.views.html import page, write_page
@@ -99,7 +99,7 @@ def pairs(
         yield from ((document, None) for document in read(path, format))
         return
     wanted = list(read(path, format))
-    placed = place_on_gold(wanted, list(read(predicted, predicted_format or format)))
+    placed = realign(wanted, list(read(predicted, predicted_format or format)))
     for gold, found in pair(wanted, placed.documents, allow_missing=True):
         yield found, gold
 

@@ -1,93 +1,39 @@
-"""Documents against documents: what was found, what was missed, under which rule. Needs no tensors.
+"""Documents compared with documents: what was found and what was missed, under which rule. Needs no tensors.
 
-Two protocols, never mixed: `recognition` scores found entities, `typing` scores the labels of given spans.
+Two protocols, never mixed: `recognition` scores found entities, `typing` scores the labels of given spans. Analyses are
+in modules of their own: `errors`, `buckets`, `worst`, `significance`, `comparison`, `calibration`, `transfer`.
 """
 
-from wingspan.evaluation.buckets import ATTRIBUTES, Attribute, Bucket, BucketTable, Gap, buckets, error_rate_gaps, gaps
-from wingspan.evaluation.errors import Confusion, Errors, Mistake, confusion, errors
-from wingspan.evaluation.matching import (
-    Match,
-    Mode,
-    Placed,
-    Verdict,
-    discontinuous_documents,
-    discontinuous_entities,
-    match,
-    pair,
-    place_on_gold,
-)
+from wingspan.evaluation.matching import Match, Mode, Realigned, Verdict, match, pair, realign
 from wingspan.evaluation.scores import (
     MODES,
     Average,
     Counts,
-    Row,
     Scores,
     Spread,
     TypingScores,
-    average_rows,
     by_continuity,
-    continuous_entities,
-    discontinuous_sentences,
-    label_rows,
     over_seeds,
     recognition,
-    spread,
     typing,
-)
-from wingspan.evaluation.worst import (
-    Conflict,
-    Repeated,
-    Trouble,
-    label_conflicts,
-    repeated_mistakes,
-    worst_documents,
-    worst_sentences,
 )
 
 __all__ = [
-    "ATTRIBUTES",
     "MODES",
-    "Attribute",
     "Average",
-    "Bucket",
-    "BucketTable",
-    "Conflict",
-    "Confusion",
     "Counts",
-    "Errors",
-    "Gap",
     "Match",
-    "Mistake",
     "Mode",
-    "Placed",
-    "Repeated",
-    "Row",
+    "Realigned",
     "Scores",
     "Spread",
-    "Trouble",
     "TypingScores",
     "Verdict",
-    "average_rows",
-    "buckets",
     "by_continuity",
-    "confusion",
-    "continuous_entities",
-    "discontinuous_documents",
-    "discontinuous_entities",
-    "discontinuous_sentences",
-    "error_rate_gaps",
-    "errors",
-    "gaps",
-    "label_conflicts",
-    "label_rows",
     "match",
     "over_seeds",
     "pair",
-    "place_on_gold",
+    "realign",
     "recognition",
-    "repeated_mistakes",
-    "spread",
     "typing",
-    "worst_documents",
-    "worst_sentences",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -16,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 COLDEST, WARMEST = 0.25, 10.0
-"""Where a temperature is looked for; where dev decisions are all right the coldest would win, however cold it is."""
+"""The range of temperatures; without limits, an infinitely cold one would win if all dev decisions are right."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class ByLabel(Generic[T]):
     labels: Mapping[str, T]
 
 
-class Scored(NamedTuple):
-    """Found entities: how sure each was and whether it is right (strictly); and how many there are to find."""
+class ScoredEntities(NamedTuple):
+    """Scores of found entities, whether each is right (strictly), and the number of gold entities."""
 
     scores: Floats  # (N,)
     right: npt.NDArray[np.bool_]  # (N,)
@@ -36,7 +37,7 @@ class Scored(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """The found entities with a score in a range: how sure they were on average, how many are right, in percent."""
+    """The found entities with a score in a range: their mean score and the share of right ones, in percent."""
 
     low: float
     high: float
@@ -54,26 +55,26 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The mean distance of confidence and accuracy, over entities."""
-        return sum(one.entities * abs(one.confidence - one.accuracy) for one in self.bins) / max(self.entities, 1)
+        """The mean distance between confidence and accuracy, over entities."""
+        return sum(bin.entities * abs(bin.confidence - bin.accuracy) for bin in self.bins) / max(self.entities, 1)
 
     @property
     def worst(self) -> float:
         """The largest distance of any bin."""
-        return max((abs(one.confidence - one.accuracy) for one in self.bins if one.entities), default=0.0)
+        return max((abs(bin.confidence - bin.accuracy) for bin in self.bins if bin.entities), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        bins = [one._asdict() for one in self.bins]
+        bins = [bin._asdict() for bin in self.bins]
         return {"error": self.error, "worst": self.worst, "entities": self.entities, "bins": bins}
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is saved with a calibrated model, as `calibration.json`.
+    """The calibration of a model, saved as `calibration.json`.
 
-    Class scores are divided by `temperature` before they become chances; `thresholds` are the least score of labels.
-    `facts` tell what it was fitted on.
+    Class scores are divided by `temperature` before they become chances; `thresholds` are the least scores of labels.
+    `facts` describe the data it was fitted on.
     """
 
     temperature: float = 1.0
@@ -86,7 +87,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], where: object) -> Self:
-        """From plain data; what cannot be meant is said with its place."""
+        """From plain data; `where` names the file in errors."""
         temperature, thresholds, facts = (found.get(name, {}) for name in ("temperature", "thresholds", "facts"))
         if not is_number(temperature) or not 0 < temperature < float("inf"):
             raise ValueError(f"{where}: the temperature is {temperature!r}, not a number above 0; calibrate again")
@@ -95,44 +96,41 @@ class Calibration:
         return cls(float(temperature), thresholds, facts if isinstance(facts, dict) else {})
 
     def __str__(self) -> str:
-        """As `wingspan info` says it."""
-        said = f"temperature {self.temperature:.3g}"
-        bars = ", ".join(f"{label} {bar:.3g}" for label, bar in self.thresholds.items())
-        return f"{said}; thresholds {bars}" if bars else said
+        """As `wingspan info` prints it."""
+        thresholds = ", ".join(f"{label} {threshold:.3g}" for label, threshold in self.thresholds.items())
+        return f"temperature {self.temperature:.3g}" + (f"; thresholds {thresholds}" if thresholds else "")
 
 
 def is_number(value: object) -> bool:
-    """Whether JSON holds a number there."""
+    """Whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def scored(gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False) -> ByLabel[Scored]:
-    """Scores of found entities beside whether they are right. One found twice counts once, with its higher score."""
+def scored(
+    gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
+) -> ByLabel[ScoredEntities]:
+    """Scores of found entities, and whether they are right. Repeated entities count once, with their highest score."""
     scores: dict[str, list[tuple[float, bool]]] = {}
-    wanted_of: dict[str, int] = {}
+    gold_counts: Counter[str] = Counter()
     for wanted, given in pair(gold, found, allow_missing):
         right = set(wanted.entities)
-        for entity in right:
-            wanted_of[entity.label] = wanted_of.get(entity.label, 0) + 1
+        gold_counts.update(entity.label for entity in right)
         best: dict[Any, float] = {}
         for entity in given.entities:
             best[entity] = max(entity.score, best.get(entity, entity.score))
         for entity, score in best.items():
             scores.setdefault(entity.label, []).append((score, entity in right))
-    labels = {
-        label: as_scored(scores.get(label, []), wanted_of.get(label, 0)) for label in sorted({*scores, *wanted_of})
-    }
-    everything = [one for rows in scores.values() for one in rows]
-    return ByLabel(as_scored(everything, sum(wanted_of.values())), labels)
+    labels = {label: as_scored(scores.get(label, []), gold_counts[label]) for label in sorted({*scores, *gold_counts})}
+    return ByLabel(as_scored([row for rows in scores.values() for row in rows], gold_counts.total()), labels)
 
 
-def as_scored(rows: Sequence[tuple[float, bool]], gold: int) -> Scored:
-    """Pairs of score and rightness as columns."""
-    return Scored(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], dtype=bool), gold)
+def as_scored(rows: Sequence[tuple[float, bool]], gold: int) -> ScoredEntities:
+    """Pairs of a score and whether it is right, as columns."""
+    return ScoredEntities(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], dtype=bool), gold)
 
 
 def calibration_of(gold: Sequence[Document], found: Sequence[Document], *, bins: int = 10) -> ByLabel[Reliability]:
-    """How far scores are from the share of entities that are right, overall and for each label that was found."""
+    """The distance of scores from the share of right entities, overall and for each label that was found."""
     rows = scored(gold, found)
     labels = {label: reliability(*row[:2], bins) for label, row in rows.labels.items() if len(row.scores)}
     return ByLabel(reliability(*rows.overall[:2], bins), labels)
@@ -155,7 +153,7 @@ def reliability(scores: Floats, right: npt.NDArray[np.bool_], bins: int = 10) ->
 
 
 def fit_temperature(logits: Floats, target: npt.NDArray[np.int64]) -> float:
-    """What class scores have to be divided by for the right classes to be likeliest (Guo et al. 2017, eq. 9).
+    """The temperature that makes the right classes likeliest (Guo et al. 2017, eq. 9).
 
     The mean of -log softmax(logits / T)[target] is convex in 1/T, so its slope is bisected.  (N, C), (N,)
     """
@@ -173,14 +171,14 @@ def fit_temperature(logits: Floats, target: npt.NDArray[np.int64]) -> float:
 
 
 def slope(logits: Floats, target: npt.NDArray[np.int64], coldness: float) -> float:
-    """How the loss changes with 1/T: the expected class score minus that of the right class, summed."""
+    """The slope of the loss over 1/T: the expected class score minus that of the right class, summed."""
     chance = softmax(coldness * logits)
     expected = np.where(chance > 0, chance * np.where(np.isfinite(logits), logits, 0.0), 0.0).sum(-1)
     return float((expected - logits[np.arange(len(target)), target]).sum())
 
 
 def log_loss(logits: Floats, target: npt.NDArray[np.int64], temperature: float = 1.0) -> float:
-    """The mean of -log of the chance that the right class had."""
+    """The mean of -log of the right class's chance."""
     chance = softmax(logits / temperature)[np.arange(len(target)), target]
     return float(-np.log(np.maximum(chance, np.finfo(float).tiny)).mean())
 
@@ -192,14 +190,14 @@ def softmax(logits: Floats) -> Floats:
     return chance
 
 
-# --- Precision and recall at every threshold, and the thresholds that suit a purpose best.
+# Precision and recall at every threshold
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What keeping all entities with at least a score gives, from the highest score down; figures in percent.
+    """Precision, recall and F1 of keeping the entities with at least a score, from the highest down, in percent.
 
-    It can go no further than what was found: predict with a low threshold to see more of it.
+    It ends at the lowest found score: predict with a low threshold to see more of it.
     """
 
     thresholds: Floats
@@ -220,14 +218,14 @@ class Curve:
 
 
 class Choice(NamedTuple):
-    """A threshold and what it gives on the documents it was chosen on."""
+    """A threshold and its figures on the documents it was chosen on."""
 
     threshold: float
     precision: float
     recall: float
     f1: float
     reached: bool
-    """Whether the wanted precision is reached; it always is where the aim is F1."""
+    """Whether the target precision is reached; always true if the aim is F1."""
 
 
 def curves(gold: Sequence[Document], found: Sequence[Document]) -> ByLabel[Curve]:
@@ -236,7 +234,7 @@ def curves(gold: Sequence[Document], found: Sequence[Document]) -> ByLabel[Curve
     return ByLabel(curve(rows.overall), {label: curve(row) for label, row in rows.labels.items()})
 
 
-def curve(row: Scored) -> Curve:
+def curve(row: ScoredEntities) -> Curve:
     """One point for each score that occurs."""
     order = np.argsort(-row.scores, kind="stable")
     scores = row.scores[order]
@@ -248,10 +246,10 @@ def curve(row: Scored) -> Curve:
 
 
 def choose(points: Curve, precision: float | None = None) -> Choice | None:
-    """The threshold with the best F1, or the one with the most recall at the wanted precision.
+    """The threshold with the best F1, or with the most recall at the target precision.
 
-    Where that precision is never reached, the most precise one. A threshold lies halfway to the next lower score, so
-    that it is no accident of one entity; None where nothing was found.
+    If that precision is never reached, the most precise one. A threshold lies halfway to the next lower score, so that
+    it does not hang on a single entity; None if nothing was found.
     """
     if not len(points.thresholds):
         return None
@@ -263,16 +261,17 @@ def choose(points: Curve, precision: float | None = None) -> Choice | None:
     else:
         at = int(len(points.precision) - 1 - points.precision[::-1].argmax())
     lower = points.thresholds[at + 1] if at + 1 < len(points.thresholds) else points.thresholds[at]
-    bar = float((points.thresholds[at] + lower) / 2)
-    return Choice(bar, float(points.precision[at]), float(points.recall[at]), float(points.f1[at]), bool(enough[at]))
+    threshold = float((points.thresholds[at] + lower) / 2)
+    precision, recall, f1 = (float(figure[at]) for figure in (points.precision, points.recall, points.f1))
+    return Choice(threshold, precision, recall, f1, bool(enough[at]))
 
 
 def choose_thresholds(
     gold: Sequence[Document], found: Sequence[Document], precision: float | None = None
 ) -> dict[str, Choice]:
-    """A threshold for each label that was found: the best F1, or the wanted precision in percent.
+    """A threshold for each label that was found: the best F1, or the target precision in percent.
 
-    Give predictions made with a low threshold; what they leave out cannot be chosen.
+    Predict with a low threshold first; lower ones than that cannot be chosen.
     """
     if precision is not None and not 0 < precision <= 100:
         raise ValueError(f"a precision of {precision:g} cannot be had; give percent, above 0 up to 100")

@@ -15,9 +15,9 @@ from wingspan.evaluation.significance import (
     AVERAGES,
     FIGURES,
     ROUNDING,
+    ConfidenceInterval,
     CountTable,
     Difference,
-    Interval,
     Rows,
     differences,
     holm,
@@ -27,21 +27,21 @@ from wingspan.evaluation.significance import (
 from wingspan.text import Document
 
 FEW = 20
-"""Of fewer documents than this no resampling can say much."""
+"""With fewer documents than this, resampling says little."""
 
 
-class Figures(NamedTuple):
+class SystemRow(NamedTuple):
     """One row of one system. `over_runs` is mean and deviation of F1 over its runs; `counts` are means over runs."""
 
-    precision: Interval
-    recall: Interval
-    f1: Interval
+    precision: ConfidenceInterval
+    recall: ConfidenceInterval
+    f1: ConfidenceInterval
     over_runs: Spread
     counts: Mapping[str, float]
     """tp, fp and fn; none for macro."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Figures, their intervals and counts as plain data."""
+        """SystemRow, their intervals and counts as plain data."""
         found = {name: getattr(self, name) for name in FIGURES}
         return {
             **{name: figure.value for name, figure in found.items()},
@@ -53,14 +53,14 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True)
 class SystemFigures:
-    """One system and how many runs it has."""
+    """The figures of one system."""
 
     name: str
     runs: int
-    rows: Rows[Figures]
+    rows: Rows[SystemRow]
 
     @property
-    def f1(self) -> Interval:
+    def f1(self) -> ConfidenceInterval:
         """The figure that decides: micro F1."""
         return self.rows.micro.f1
 
@@ -82,7 +82,7 @@ class Comparison:
     mode: Mode
     documents: int
     units: int
-    """What is drawn: documents, or groups of rows that are one document."""
+    """The number of units that are drawn: documents, or groups of rows that are one document."""
     samples: int
     seed: int
     confidence: float
@@ -93,7 +93,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Who wins and how sure that is, in one sentence."""
+        """Which system wins and how certain that is, in one sentence."""
         best, next_best = sorted(self.systems, key=lambda system: -system.f1.value)[:2]
         pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {best.name, next_best.name})
         gap = pair.rows.micro
@@ -112,7 +112,7 @@ class Comparison:
         return f"No clear winner: {best.name} is ahead of {next_best.name} by {ahead}, but that may be chance: {sure}."
 
     def test(self, pair: PairFigures) -> str:
-        """What a pair's p-values come from, in words."""
+        """The test behind a pair's p-values, in words."""
         if pair.rows.micro.p_randomization is None:
             return f"a bootstrap over runs and {self.units:,} documents"
         return f"approximate randomization of {self.units:,} documents"
@@ -129,7 +129,7 @@ class Comparison:
             "seed": self.seed,
             "confidence": self.confidence,
             "systems": [
-                {"name": system.name, "runs": system.runs, **system.rows.to_dict(Figures.to_dict)}
+                {"name": system.name, "runs": system.runs, **system.rows.to_dict(SystemRow.to_dict)}
                 for system in self.systems
             ],
             "pairs": [
@@ -156,7 +156,7 @@ def compare(
     confidence: float = 0.95,
     allow_missing: bool = False,
 ) -> Comparison:
-    """Compares systems, each the documents of one run or of several, in every pair.
+    """Compares all pairs of systems; each system is the documents of one or several runs.
 
     p-values of labels are corrected for the number of labels (Holm), those of micro and macro for the number of pairs.
     """
@@ -184,13 +184,13 @@ def compare(
         confidence,
         tuple(figures_of(table, name, places[name], found) for name, found in zip(systems, rows, strict=True)),
         tuple(corrected(pairs)),
-        (*noticed(gold, systems, allow_missing), *remarks(table, systems)),
+        (*score_notes(gold, systems, allow_missing), *comparison_notes(table, systems)),
         gold,
     )
 
 
 def places_of(systems: Mapping[str, Sequence[Any]]) -> dict[str, list[int]]:
-    """Which runs of the table belong to which system."""
+    """The indices of each system's runs in the table."""
     places: dict[str, list[int]] = {}
     for name, runs in systems.items():
         start = sum(map(len, places.values()))
@@ -199,7 +199,10 @@ def places_of(systems: Mapping[str, Sequence[Any]]) -> dict[str, list[int]]:
 
 
 def figures_of(
-    table: CountTable, name: str, runs: Sequence[int], found: Sequence[tuple[Interval, Interval, Interval]]
+    table: CountTable,
+    name: str,
+    runs: Sequence[int],
+    found: Sequence[tuple[ConfidenceInterval, ConfidenceInterval, ConfidenceInterval]],
 ) -> SystemFigures:
     """One system's figures beside their spread over runs and the counts behind them."""
     f1 = table.figures()[list(runs)][..., FIGURES.index("f1")]  # (runs, rows)
@@ -207,12 +210,12 @@ def figures_of(
     counts: list[dict[str, float]] = [{"tp": tp, "fp": given - tp, "fn": gold - tp} for tp, given, gold in sums]
     counts.insert(AVERAGES.index("macro"), {})
     spreads = [spread(values) for values in f1.T.tolist()]
-    rows = [Figures(*row, *rest) for row, rest in zip(found, zip(spreads, counts, strict=True), strict=True)]
+    rows = [SystemRow(*row, *rest) for row, rest in zip(found, zip(spreads, counts, strict=True), strict=True)]
     return SystemFigures(name, len(runs), table.named(rows))
 
 
 def corrected(pairs: Sequence[PairFigures]) -> list[PairFigures]:
-    """With several pairs, micro and macro are asked several times."""
+    """Corrects micro and macro, which are tested once for each pair."""
     micro, macro = (holm([getattr(pair.rows, name).p for pair in pairs]) for name in AVERAGES)
     return [
         replace(
@@ -227,10 +230,10 @@ def corrected(pairs: Sequence[PairFigures]) -> list[PairFigures]:
     ]
 
 
-def noticed(
+def score_notes(
     gold: Sequence[Document], systems: Mapping[str, Sequence[Sequence[Document]]], allow_missing: bool = False
 ) -> list[str]:
-    """What `wingspan score` would say of each system's documents: missing ones, labels that one side lacks."""
+    """The notes of `wingspan score` on each system: missing documents, labels that one side lacks."""
     return list(
         dict.fromkeys(
             f"{name}: {note}"
@@ -241,8 +244,8 @@ def noticed(
     )
 
 
-def remarks(table: CountTable, systems: Mapping[str, Sequence[Any]]) -> list[str]:
-    """What a reader of the figures should know."""
+def comparison_notes(table: CountTable, systems: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Notes that a reader of the figures should know."""
     notes = []
     if len(table.units) < FEW:
         notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")

@@ -1,8 +1,8 @@
-"""What is wrong with the entities that were not right: boundaries, label, both, missed, spurious (papers 000 and 002).
+"""Kinds of errors: boundaries, label, both, missed, spurious (papers 000 and 002); confusion; errors that moved.
 
 A prediction that equals no gold entity has the boundaries of one (a type error), overlaps one (a boundary error, or
 both if no gold entity it overlaps has its label), or touches none (spurious). A gold entity that was not found is
-explained by the wrong prediction that comes closest; where only right predictions touch it, or none, it is missed.
+explained by the closest wrong prediction; if only right predictions touch it, or none, it is missed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from wingspan.evaluation.matching import Mode, fragments, match, overlaps, pair
 from wingspan.evaluation.significance import mcnemar
 from wingspan.text import Document, Entity, reading_order
 
-Kind = Literal["boundary", "type", "both", "missed", "spurious"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ErrorKind = Literal["boundary", "type", "both", "missed", "spurious"]
+ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
 class Mistake(NamedTuple):
     """A wrong prediction with the gold entity closest to it, or a gold entity with the wrong prediction closest to it.
 
-    `document` is the place among the gold documents. The closest gold entity may itself have been found.
+    `document` is the index of the gold document. The closest gold entity may itself have been found.
     """
 
-    kind: Kind
+    kind: ErrorKind
     document: int
     gold: Entity | None
     found: Entity | None
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One document: what was right, each wrong prediction and each lost gold entity with its mistake."""
+class JudgedDocument:
+    """One document: the right predictions, and each wrong prediction and lost gold entity with its mistake."""
 
     number: int
     gold: Document
@@ -45,7 +45,7 @@ class Judged:
 
     @property
     def mistakes(self) -> list[Mistake]:
-        """Every wrong prediction, and those lost gold entities that are not beside one of them already."""
+        """Every wrong prediction, and the lost gold entities that are not paired with one of them."""
         shown = {mistake.gold for mistake in self.wrong.values()}
         return [*self.wrong.values(), *(mistake for entity, mistake in self.lost.items() if entity not in shown)]
 
@@ -55,8 +55,8 @@ class Errors:
     """Errors by kind, from both sides: `wrong` are false positives, `lost` false negatives. Rates are percentages."""
 
     correct: int
-    wrong: Mapping[Kind, int]
-    lost: Mapping[Kind, int]
+    wrong: Mapping[ErrorKind, int]
+    lost: Mapping[ErrorKind, int]
     labels: Mapping[str, Mapping[str, int]]
     """Errors of each label: wrong predictions by the predicted label, `missed` by the gold label."""
     mistakes: tuple[Mistake, ...] = field(repr=False)
@@ -116,8 +116,8 @@ class Errors:
 def errors(gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False) -> Errors:
     """Errors by kind, and every one of them."""
     correct = 0
-    wrong: Counter[Kind] = Counter()
-    lost: Counter[Kind] = Counter()
+    wrong: Counter[ErrorKind] = Counter()
+    lost: Counter[ErrorKind] = Counter()
     labels: dict[str, Counter[str]] = {}
     mistakes: list[Mistake] = []
     for judged in judge_documents(gold, found, allow_missing=allow_missing):
@@ -132,16 +132,16 @@ def errors(gold: Sequence[Document], found: Sequence[Document], *, allow_missing
         mistakes += judged.mistakes
     return Errors(
         correct,
-        {kind: wrong[kind] for kind in KINDS if kind != "missed"},
-        {kind: lost[kind] for kind in KINDS if kind != "spurious"},
-        {label: {kind: labels[label][kind] for kind in KINDS} for label in sorted(labels)},
+        {kind: wrong[kind] for kind in ERROR_KINDS if kind != "missed"},
+        {kind: lost[kind] for kind in ERROR_KINDS if kind != "spurious"},
+        {label: {kind: labels[label][kind] for kind in ERROR_KINDS} for label in sorted(labels)},
         tuple(mistakes),
     )
 
 
 def judge_documents(
     gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
-) -> Iterator[Judged]:
+) -> Iterator[JudgedDocument]:
     """Every document with its mistakes, in the order of the gold. Repeated entities count once."""
     for number, (wanted, given) in enumerate(pair(gold, found, allow_missing)):
         gold_set, found_set = set(wanted.entities), set(given.entities)
@@ -154,7 +154,7 @@ def judge_documents(
             beside_wrong[wrong[f]].append(everything[g])
             if everything[g] in beside_lost:
                 beside_lost[everything[g]].append(wrong[f])
-        yield Judged(
+        yield JudgedDocument(
             number,
             wanted,
             given,
@@ -164,24 +164,24 @@ def judge_documents(
         )
 
 
-def _false_positive(number: int, entity: Entity, beside: Iterable[Entity]) -> Mistake:
-    partner = _closest(entity, beside)
-    return Mistake(_kind(entity, partner) if partner else "spurious", number, partner, entity)
+def _false_positive(number: int, entity: Entity, others: Iterable[Entity]) -> Mistake:
+    closest = _closest(entity, others)
+    return Mistake(_kind(entity, closest) if closest else "spurious", number, closest, entity)
 
 
-def _false_negative(number: int, entity: Entity, beside: Iterable[Entity]) -> Mistake:
-    partner = _closest(entity, beside)
-    return Mistake(_kind(entity, partner) if partner else "missed", number, entity, partner)
+def _false_negative(number: int, entity: Entity, others: Iterable[Entity]) -> Mistake:
+    closest = _closest(entity, others)
+    return Mistake(_kind(entity, closest) if closest else "missed", number, entity, closest)
 
 
-def _kind(entity: Entity, partner: Entity) -> Kind:
-    if entity.spans == partner.spans:
+def _kind(entity: Entity, closest: Entity) -> ErrorKind:
+    if entity.spans == closest.spans:
         return "type"
-    return "boundary" if entity.label == partner.label else "both"
+    return "boundary" if entity.label == closest.label else "both"
 
 
 def _closest(entity: Entity, others: Iterable[Entity]) -> Entity | None:
-    """Equal boundaries before the same label before the most shared characters; the first in the text of equals."""
+    """Equal boundaries first, then the same label, then the most shared characters; of equals the first in the text."""
     return max(
         others,
         key=lambda other: (entity.spans == other.spans, entity.label == other.label, _shared(entity, other)),
@@ -190,7 +190,7 @@ def _closest(entity: Entity, others: Iterable[Entity]) -> Entity | None:
 
 
 def _shared(one: Entity, other: Entity) -> int:
-    """How many characters two entities share."""
+    """The number of characters that two entities share."""
     return sum(max(0, min(a.end, b.end) - max(a.start, b.start)) for a in one.spans for b in other.spans)
 
 
@@ -198,22 +198,19 @@ def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-# --- Which label was taken for which: the confusion matrix, with a row and a column for nothing.
-
-
 Boundaries = Literal["exact", "overlap"]
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often a gold label met a found label. None stands for nothing: missed on the right, spurious on the left."""
+    """Counts of pairs of gold and found labels. None is no label: missed on the right, spurious on the left."""
 
     labels: tuple[str, ...]
     counts: Mapping[tuple[str | None, str | None], int]
 
     @property
     def matrix(self) -> list[list[int]]:
-        """Rows are gold, columns are found, both in the order of `labels`; the last row and column are nothing."""
+        """Rows are gold, columns are found, in the order of `labels`; the last row and column are no label."""
         names = (*self.labels, None)
         return [[self.counts.get((wanted, given), 0) for given in names] for wanted in names]
 
@@ -231,8 +228,8 @@ def confusion(
 ) -> Confusion:
     """The confusion matrix of labels.
 
-    exact: labels meet where all fragments are equal. overlap: also where entities share a character, and as many equal
-    labels meet as possible. Either way an entity meets at most one of the other side.
+    exact: labels are paired if all fragments are equal. overlap: also if entities share a character, with as many equal
+    labels as possible. Either way an entity is paired with at most one of the other side.
     """
     if boundaries not in ("exact", "overlap"):
         raise ValueError(f"unknown boundaries {boundaries!r}; use exact or overlap")
@@ -248,7 +245,7 @@ def confusion(
     return Confusion(tuple(sorted(labels)), dict(counts))
 
 
-# --- Which errors moved from one system to another: fixed, broken, both wrong.
+# Errors that moved from one system to another
 
 
 WayWrong = Literal["missed", "spurious"]
@@ -257,34 +254,34 @@ MOVES: tuple[Move, ...] = get_args(Move)
 
 
 class Error(NamedTuple):
-    """A gold entity that earned nothing, or a found one."""
+    """A gold or found entity without credit."""
 
     kind: WayWrong
     document: int
-    """Its place in the gold."""
+    """The index of the gold document."""
     entity: Entity
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The errors of two systems. `fixed`: only the first makes it; `broken`: only the second; `both`: both do.
+    """The errors of two systems. `fixed`: only the first makes them; `broken`: only the second; `both`: both do.
 
-    With several runs they are means over all pairs of runs: an error that a share a of the first's runs and a share b
-    of the second's make is a(1 - b) fixed, b(1 - a) broken, ab both.
+    With several runs they are means over all pairs of runs: an error that a share a of the first system's runs and a
+    share b of the second's make is a(1 - b) fixed, b(1 - a) broken, ab both.
     """
 
     shares: Mapping[Move, Mapping[Error, float]]
     p: float | None
-    """McNemar's test on the mentions that only one of two runs gets wrong; None where runs of one system disagree."""
+    """McNemar's test on the mentions that only one of two runs gets wrong; None if runs of one system disagree."""
 
     def count(self, move: Move, label: str | None = None) -> float:
-        """How many errors moved that way, of one label or of all."""
+        """The number of errors that moved that way, of one label or of all."""
         return sum(share for error, share in self.shares[move].items() if label in (None, error.entity.label))
 
     def listed(self, move: Move) -> list[Error]:
         """The errors that moved that way, the surest first, then in the order of the gold."""
         shares = self.shares[move]
-        return sorted(shares, key=lambda error: (-shares[error], *in_order(error)))
+        return sorted(shares, key=lambda e: (-shares[e], e.document, e.entity.spans, e.entity.label, e.kind))
 
     def to_dict(self, gold: Sequence[Document], examples: int) -> dict[str, Any]:
         """Counts, counts by label, and the first examples of each as plain data."""
@@ -304,7 +301,7 @@ def errors_of(
     *,
     allow_missing: bool = False,
 ) -> dict[Error, float]:
-    """What a system gets wrong, each error with the share of runs that make it."""
+    """The errors of a system, each with the share of runs that make it."""
     times = Counter(
         Error(kind, number, entity)
         for run in runs
@@ -322,15 +319,15 @@ def wrong(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> set[tu
     if mode in ("strict", "fragments"):  # equality needs no matching
         wanted, given = wanted - given, given - wanted
     else:
-        for one in match(wanted, given, mode):
-            if one.verdict == "correct" and one.gold is not None and one.found is not None:
-                wanted.remove(one.gold)
-                given.remove(one.found)
+        for verdict, right, answer in match(wanted, given, mode):
+            if verdict == "correct" and right is not None and answer is not None:
+                wanted.remove(right)
+                given.remove(answer)
     return {("missed", entity) for entity in wanted} | {("spurious", entity) for entity in given}
 
 
 def moved(first: Mapping[Error, float], second: Mapping[Error, float]) -> Moved:
-    """What changed between two systems."""
+    """The errors that moved between two systems."""
     shares: dict[Move, dict[Error, float]] = {move: {} for move in MOVES}
     for error in {**first, **second}:
         a, b = first.get(error, 0.0), second.get(error, 0.0)
@@ -339,11 +336,6 @@ def moved(first: Mapping[Error, float], second: Mapping[Error, float]) -> Moved:
                 shares[move][error] = share
     single = all(share == 1.0 for side in (first, second) for share in side.values())
     return Moved(shares, mcnemar(len(shares["broken"]), len(shares["fixed"])) if single else None)
-
-
-def in_order(error: Error) -> tuple[Any, ...]:
-    """By document, then by place in the text."""
-    return error.document, error.entity.spans, error.entity.label, error.kind
 
 
 def plain(error: Error, gold: Sequence[Document]) -> dict[str, Any]:

@@ -11,12 +11,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import accumulate
 from os.path import commonprefix
 from typing import Literal, NamedTuple
 
-from wingspan.corpora.words import in_words
+from wingspan.corpora.segment import Segmenting, marked_words
+from wingspan.corpora.sentences import is_one_sentence
+from wingspan.corpora.words import WordRanges, in_words, split_words
 from wingspan.text import Document, Entity, Span, reading_order
 
 Mode = Literal["strict", "exact", "partial", "type", "lenient", "fragments"]
@@ -27,7 +30,7 @@ HALVES: dict[Verdict, int] = {"correct": 2, "partial": 1, "incorrect": 0}
 
 
 class Match(NamedTuple):
-    """A verdict and whom it is about: `gold` is None for spurious entities, `found` is None for missed ones."""
+    """A verdict and its entities: `gold` is None for spurious ones, `found` is None for missed ones."""
 
     verdict: Verdict
     gold: Entity | None
@@ -56,12 +59,12 @@ def match(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode = "strict"
 
 
 def fragments(entities: Iterable[Entity]) -> set[Entity]:
-    """Every fragment as an entity of its own."""
+    """Every fragment as an entity."""
     return {Entity(entity.label, (span,)) for entity in entities for span in entity.spans}
 
 
 def judge(gold: Entity, found: Entity, mode: Mode) -> Verdict | None:
-    """What a pair that overlaps is worth, or None if the mode does not allow it as a pair."""
+    """The verdict on two overlapping entities, or None if the mode does not allow them as a pair."""
     if mode == "type":
         return "correct" if gold.label == found.label else "incorrect"
     if mode == "lenient":
@@ -81,12 +84,12 @@ def _assign(gold: Sequence[Entity], found: Sequence[Entity], mode: Mode) -> list
         if verdict is not None:
             verdicts[g, f] = verdict
             edges[g][f] = (HALVES[verdict] * base + (verdict == "correct")) * base + 1
-    placed = heaviest(edges)
+    assigned = heaviest(edges)
     matches = [
         Match("missed", gold[g], None) if f == NOWHERE else Match(verdicts[g, f], gold[g], found[f])
-        for g, f in enumerate(placed)
+        for g, f in enumerate(assigned)
     ]
-    taken = set(placed)
+    taken = set(assigned)
     return matches + [Match("spurious", None, entity) for f, entity in enumerate(found) if f not in taken]
 
 
@@ -112,43 +115,39 @@ def overlaps(gold: Sequence[Entity], found: Sequence[Entity]) -> list[tuple[int,
     return sorted(pairs)
 
 
-# --- The heaviest one-to-one assignment of a sparse bipartite graph, exact, in integers.
-#
-# Rows are added one at a time; each looks for the cheapest way to make room for itself (shortest augmenting path with
-# potentials: Kuhn 1955, Edmonds and Karp 1972). The search never leaves the row's connected component and ends at the
-# first free place, so a graph in which hardly anything touches costs about as much as reading it.
-
-
 NOWHERE = -1
-"""What a row is assigned to when it stays alone."""
+"""The column of a row that stays alone."""
 
 
 def heaviest(edges: Sequence[Mapping[int, int]]) -> list[int]:
-    """For every row the column it goes to, or NOWHERE, such that the sum of weights is the largest possible.
+    """The heaviest one-to-one assignment of a sparse bipartite graph, exact: the column of every row, or NOWHERE.
 
-    `edges[row][column]` is a positive weight; a missing edge cannot be used.
+    `edges[row][column]` is a positive weight; a missing edge cannot be used. Rows are added one at a time; each looks
+    for the cheapest way to make room for itself (shortest augmenting path with potentials: Kuhn 1955, Edmonds and Karp
+    1972). The search never leaves the row's connected component and ends at the first free column, so a graph with few
+    edges costs about as much as reading it.
     """
-    placed = [NOWHERE] * len(edges)
+    assigned = [NOWHERE] * len(edges)
     holder: dict[int, int] = {}
     row_price = [0] * len(edges)
     column_price: dict[int, int] = {}
     for row in range(len(edges)):
-        _insert(row, edges, placed, holder, row_price, column_price)
-    return placed
+        _insert(row, edges, assigned, holder, row_price, column_price)
+    return assigned
 
 
 def _insert(
     new: int,
     edges: Sequence[Mapping[int, int]],
-    placed: list[int],
+    assigned: list[int],
     holder: dict[int, int],
     row_price: list[int],
     column_price: dict[int, int],
 ) -> None:
     """Adds one row and moves others along the path that costs least, keeping the assignment the heaviest.
 
-    Prices prove it: price(row) + price(column) >= weight everywhere, equal on assigned edges, and whoever is alone has
-    price zero. Staying alone is a private place of weight zero, at a cost of the row's whole price.
+    Prices prove it: price(row) + price(column) >= weight everywhere, equal on assigned edges, and zero for rows and
+    columns that are alone. Staying alone is a private column of weight zero, at the cost of the row's whole price.
     """
     row_price[new] = max((weight - column_price.get(c, 0) for c, weight in edges[new].items()), default=0)
     if row_price[new] <= 0:
@@ -157,7 +156,9 @@ def _insert(
     row_distance = {new: 0}
     column_distance: dict[int, int] = {}
     came_from: dict[int, int] = {}
-    frontier: list[tuple[int, bool, int]] = []  # cost, whether the place is held, column: at equal cost free ones first
+    frontier: list[
+        tuple[int, bool, int]
+    ] = []  # cost, whether the column is held, column: at equal cost free ones first
     alone, alone_cost = new, row_price[new]
 
     row, distance = new, 0
@@ -169,7 +170,7 @@ def _insert(
                 came_from[column] = row
                 heappush(frontier, (cost, column in holder, column))
         while frontier and frontier[0][0] > column_distance[frontier[0][2]]:
-            heappop(frontier)  # an older, dearer way to a column that has a cheaper one by now
+            heappop(frontier)  # an older, dearer path to a column that has a cheaper one by now
         if not frontier or frontier[0][0] >= alone_cost:
             goal, length = NOWHERE, alone_cost
             break
@@ -183,20 +184,20 @@ def _insert(
             alone, alone_cost = row, distance + row_price[row]
 
     for reached, cost in row_distance.items():
-        column = placed[reached]
+        column = assigned[reached]
         row_price[reached] -= length - cost
         if column != NOWHERE:
             column_price[column] = column_price.get(column, 0) + length - cost
-    _shift(goal, alone, new, placed, holder, came_from)
+    _shift(goal, alone, new, assigned, holder, came_from)
 
 
 def _shift(
-    goal: int, alone: int, new: int, placed: list[int], holder: dict[int, int], came_from: Mapping[int, int]
+    goal: int, alone: int, new: int, assigned: list[int], holder: dict[int, int], came_from: Mapping[int, int]
 ) -> None:
-    """Moves every row on the path one place on: the last to the free goal or to nowhere, the new one to the first."""
+    """Moves every row on the path one column on: the last to the free goal or to nowhere, the new one to the first."""
     row, column = (alone, NOWHERE) if goal == NOWHERE else (came_from[goal], goal)
     while True:
-        freed, placed[row] = placed[row], column
+        freed, assigned[row] = assigned[row], column
         if column != NOWHERE:
             holder[column] = row
         if row == new:
@@ -204,10 +205,10 @@ def _shift(
         row, column = came_from[freed], freed
 
 
-# --- Which found document belongs to which gold document, and subsets of such pairs that papers report on.
+# Pairs of gold and found documents
 
 
-Key = tuple[str, int]
+DocumentKey = tuple[str, int]
 
 
 def pair(
@@ -215,9 +216,9 @@ def pair(
 ) -> list[tuple[Document, Document]]:
     """Gold documents with their found counterparts, in the order of the gold.
 
-    They meet by id (the second row of an id meets the second). If no id occurs on both sides and there are as many
-    documents on either, they meet by position. Texts have to agree to the character. With `allow_missing`, a gold
-    document nobody answered counts as answered with nothing; a found document without gold is always an error.
+    They are paired by id (the second row of an id with the second), or by position if no id occurs on both sides and
+    both have equally many documents. Texts must agree to the character. With `allow_missing`, a gold document without
+    prediction counts as predicted empty; a found document without gold is always an error.
     """
     gold_keys, by_key = keys_of(gold), dict(zip(keys_of(found), found, strict=True))
     known = set(gold_keys)
@@ -236,24 +237,7 @@ def pair(
     return pairs
 
 
-def discontinuous_documents(
-    gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
-) -> tuple[list[Document], list[Document]]:
-    """Only the documents whose gold has a discontinuous entity, with all their entities."""
-    kept = [
-        (wanted, given)
-        for wanted, given in pair(gold, found, allow_missing)
-        if any(entity.discontinuous for entity in wanted.entities)
-    ]
-    return [wanted for wanted, _ in kept], [given for _, given in kept]
-
-
-def discontinuous_entities(documents: Iterable[Document]) -> list[Document]:
-    """All the documents, with only their discontinuous entities; use it on both sides."""
-    return [replace(d, entities=tuple(e for e in d.entities if e.discontinuous)) for d in documents]
-
-
-def keys_of(documents: Iterable[Document]) -> list[Key]:
+def keys_of(documents: Iterable[Document]) -> list[DocumentKey]:
     """Ids with a running number, so that rows that share an id stay apart."""
     seen: Counter[str] = Counter()
     keys = []
@@ -263,7 +247,7 @@ def keys_of(documents: Iterable[Document]) -> list[Key]:
     return keys
 
 
-def _refuse(keys: Sequence[Key], side: str, other: str, fix: str) -> None:
+def _refuse(keys: Sequence[DocumentKey], side: str, other: str, fix: str) -> None:
     """One error that names the documents only one side has."""
     if keys:
         named = ", ".join(repr(id) for id, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
@@ -271,7 +255,7 @@ def _refuse(keys: Sequence[Key], side: str, other: str, fix: str) -> None:
 
 
 def _difference(gold: Document, found: Document) -> str:
-    """Where and how two texts that should be one differ."""
+    """Where and how two texts that should be equal differ."""
     shorter = min(len(gold.text), len(found.text))
     at = next((i for i in range(shorter) if gold.text[i] != found.text[i]), shorter)
     here = slice(max(0, at - 10), at + 10)
@@ -280,21 +264,71 @@ def _difference(gold: Document, found: Document) -> str:
     if "".join(gold.text.split()) == "".join(found.text.split()):
         return (
             f"document {name}: the two texts differ only in white space or tokenization ({where}); scores compare"
-            " character positions, so predict on the gold text, or put the predictions there with `place_on_gold`"
+            " character positions, so predict on the gold text, or put the predictions there with `realign`"
         )
     return f"document {name}: the two texts differ ({where}); check that both files come from the same corpus"
 
 
-# --- Predictions on other words or other documents than the gold, put onto the gold text by their characters.
+class SentenceIndex:
+    """The words and sentences of a document as in training, and which of them an entity touches.
+
+    They are the document's own, or found by rules; no sentence found by rules cuts an entity of the document or of
+    `keep`.
+    """
+
+    def __init__(self, document: Document, keep: Iterable[Entity] = ()) -> None:
+        self.document = document
+        if document.words is None and document.sentences is None and is_one_sentence(document.text):
+            self.ranges = WordRanges(split_words(document.text))
+            self.sentences = [Span(0, len(self.ranges.words))]
+            return
+        hulls = [entity.hull for entity in (*document.entities, *keep)]
+        words, self.sentences, start = [], [], 0
+        for at, (word, ends) in enumerate(marked_words(document, Segmenting(), hulls), start=1):
+            words.append(word)
+            if ends:
+                self.sentences.append(Span(start, at))  # in words
+                start = at
+        if not words:
+            self.sentences.append(Span(0, 0))
+        self.ranges = WordRanges(words)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words as strings."""
+        text = self.document.text
+        return [text[start:end] for start, end in self.ranges.words]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The first character of each sentence."""
+        return [self.ranges.words[sentence.start].start for sentence in self.sentences]
+
+    def width(self, entity: Entity) -> int:
+        """The number of words that the fragments touch."""
+        return sum(self.ranges.touched(span).width for span in entity.spans)
+
+    def sentence_of(self, entity: Entity) -> int:
+        """The number of the sentence in which the entity starts."""
+        return max(bisect_right(self._starts, entity.start) - 1, 0) if len(self.sentences) > 1 else 0
+
+    def characters(self, sentence: int) -> Span:
+        """A sentence as a range of characters; the only sentence of a text is the whole text."""
+        if len(self.sentences) == 1:
+            return Span(0, len(self.document.text))
+        return self.ranges.characters(self.sentences[sentence])
+
+
+# Realigning predictions made on other words or documents than the gold
 #
 # A tagger's column file has words and no text: the same characters in the same order, with other white space, and a
 # row for each sentence where the gold has a document. Both sides are compared without white space.
 
 
 _HEAD = 24
-"""How many characters of a document it is looked up by."""
+"""The number of first characters by which a document is looked up."""
 
-# What the Penn Treebank's tokenizer writes for brackets, quotes and slashes, and with it many taggers.
+# How the Penn Treebank's tokenizer, and many taggers with it, write brackets, quotes and slashes.
 _ESCAPED = {
     "-LRB-": "(",
     "-RRB-": ")",
@@ -309,22 +343,22 @@ _ESCAPED = {
 }
 
 
-class Placed(NamedTuple):
-    """Predictions on the texts of the gold, and what was done to them, in sentences."""
+class Realigned(NamedTuple):
+    """Predictions on the texts of the gold, and notes on what was changed."""
 
     documents: list[Document]
     notes: tuple[str, ...] = ()
 
 
-def place_on_gold(gold: Sequence[Document], found: Sequence[Document]) -> Placed:
-    """The predictions with the texts of the gold, if they hold the same characters; otherwise as they are.
+def realign(gold: Sequence[Document], found: Sequence[Document]) -> Realigned:
+    """The predictions on the texts of the gold, if they hold the same characters; otherwise unchanged.
 
-    Documents meet by id, then by position, then by content: rows of predictions that together read like a gold document
-    (or one that reads like several) are shared out, in whatever order the documents come. Where nothing fits although
-    the two sides have no id in common, a ValueError says where they part.
+    Documents are paired by id, then by position, then by content: several rows that together read like a gold document,
+    or one that reads like several, in any order. If nothing fits and the two sides share no id, a ValueError says where
+    they first differ.
     """
     if not gold or not found:
-        return Placed(list(found))
+        return Realigned(list(found))
     known = dict(zip(keys_of(gold), gold, strict=True))
     names = keys_of(found)
     pairs: list[tuple[Document, Document]] = []
@@ -333,17 +367,17 @@ def place_on_gold(gold: Sequence[Document], found: Sequence[Document]) -> Placed
     elif len(gold) == len(found) and not known.keys() & set(names):
         pairs = list(zip(gold, found, strict=True))
     if pairs and all(wanted.text == given.text for wanted, given in pairs):
-        return Placed(list(found))
+        return Realigned(list(found))
     for candidates in (found, [_unescaped(document) for document in found]):
         stream = _Stream(candidates)
         if pairs and all(_squeezed(w.text) == text for (w, _), text in zip(pairs, stream.texts, strict=True)):
             starts = list(zip(stream.starts, (wanted for wanted, _ in pairs), strict=True))
-            return Placed(stream.onto(starts), (_note(len(pairs), len(found)),))
+            return Realigned(stream.onto(starts), (_note(len(pairs), len(found)),))
         tiles, unfit = _tiles(gold, stream)
         if unfit is None:
-            return Placed(stream.onto(tiles), (_note(len(tiles), len(found)),))
+            return Realigned(stream.onto(tiles), (_note(len(tiles), len(found)),))
     if pairs or known.keys() & set(names):
-        return Placed(list(found))  # they have names to be compared by, and `pair` says what is wrong
+        return Realigned(list(found))  # they share ids, so `pair` can say what is wrong
     raise ValueError(unfit)
 
 
@@ -370,11 +404,11 @@ class _Stream:
         self.text = "".join(self.texts)
 
     def row_at(self, place: int) -> Document:
-        """The document a place of the stream belongs to."""
+        """The document at this position of the stream."""
         return self.documents[bisect_right(self.starts, place) - 1]
 
     def onto(self, tiles: Sequence[tuple[int, Document]]) -> list[Document]:
-        """The entities on the gold documents whose characters start at these places of the stream."""
+        """The entities on the gold documents that start at these positions of the stream."""
         starts = [start for start, _ in tiles]
         places = [[at for at, sign in enumerate(wanted.text) if not sign.isspace()] for _, wanted in tiles]
         moved: list[list[Entity]] = [[] for _ in tiles]
@@ -391,7 +425,7 @@ class _Stream:
         return [replace(wanted, entities=tuple(entities)) for (_, wanted), entities in zip(tiles, moved, strict=True)]
 
     def _entities(self) -> Iterator[tuple[Document, Entity, tuple[Span, ...]]]:
-        """Every entity with its fragments in places of the stream."""
+        """Every entity with its fragments as positions in the stream."""
         for start, document in zip(self.starts, self.documents, strict=True):
             if not document.entities:
                 continue
@@ -407,9 +441,9 @@ class _Stream:
 
 
 def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, Document]], str | None]:
-    """Where in the stream each gold document starts, and what does not fit if something does not.
+    """The position of each gold document in the stream; or an error message if something does not fit.
 
-    A document is looked up by its first characters; of several that fit, the next one of the gold is taken, then the
+    A document is looked up by its first characters; if several fit, the next one of the gold is taken, else the
     longest.
     """
     texts = [_squeezed(document.text) for document in gold]
@@ -435,7 +469,7 @@ def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, D
 
 
 def _unfit(gold: Sequence[Document], texts: Sequence[str], near: Sequence[int], stream: _Stream, place: int) -> str:
-    """Where the predictions part from the gold document that goes along with them furthest."""
+    """The error message: where the predictions differ from the gold document that they follow the furthest."""
     row, shown = stream.row_at(place), stream.text[place : place + 30]
     if not near:
         return f"predicted document {row.id!r} reads {shown!r}, as no gold does; check that both are of one corpus"
@@ -453,7 +487,7 @@ def _unfit(gold: Sequence[Document], texts: Sequence[str], near: Sequence[int], 
 
 
 def _unescaped(document: Document) -> Document:
-    """The document with brackets and quotes as they are written, where its words have the treebank's names for them."""
+    """The document with plain brackets and quotes instead of the treebank's names for them."""
     given = [document.text[start:end] for start, end in document.words or ()]
     if not any(word in _ESCAPED for word in given) or "".join(given) != _squeezed(document.text):
         return document

@@ -6,15 +6,13 @@ script. Figures are not rounded; tables round when they print.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
-from wingspan.corpora.segment import Segmenting, marked_words
-from wingspan.evaluation.matching import Match, Mode, Verdict, discontinuous_entities, match, pair
+from wingspan.evaluation.matching import Match, Mode, SentenceIndex, Verdict, match, pair
 from wingspan.text import Document, Entity, Span
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -22,7 +20,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many entities got which verdict, and the figures that follow. Precision, recall and F1 are percentages."""
+    """Counts of verdicts, and the figures that follow. Precision, recall and F1 are percentages."""
 
     correct: int = 0
     incorrect: int = 0
@@ -32,27 +30,27 @@ class Counts:
 
     @property
     def gold(self) -> int:
-        """How many gold entities there are (POS in SemEval-2013)."""
+        """The number of gold entities (POS in SemEval-2013)."""
         return self.correct + self.incorrect + self.partial + self.missed
 
     @property
     def found(self) -> int:
-        """How many entities were found (ACT in SemEval-2013)."""
+        """The number of found entities (ACT in SemEval-2013)."""
         return self.correct + self.incorrect + self.partial + self.spurious
 
     @property
     def tp(self) -> float:
-        """True positives; a partial match is half of one."""
+        """True positives; a partial match counts half."""
         return self.correct + self.partial / 2 if self.partial else self.correct
 
     @property
     def fp(self) -> float:
-        """What was found and earned no credit."""
+        """Found entities without credit."""
         return self.found - self.tp
 
     @property
     def fn(self) -> float:
-        """What is in the gold and earned no credit."""
+        """Gold entities without credit."""
         return self.gold - self.tp
 
     @property
@@ -97,7 +95,7 @@ class Average(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """What `recognition` found out. `labels` and `documents` hold the counts of each label and each document."""
+    """The result of `recognition`. `labels` and `documents` hold the counts of each label and each document."""
 
     mode: Mode
     micro: Counts
@@ -106,7 +104,7 @@ class Scores:
     coverage: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     continuity: Mapping[str, Counts] = field(default_factory=dict)
-    """Strict counts of discontinuous entities and of the others, where `by_continuity` was asked."""
+    """Strict counts of discontinuous and continuous entities, from `by_continuity`."""
 
     @property
     def macro(self) -> Average:
@@ -171,7 +169,7 @@ def recognition(
 
 
 def tally(matches: Iterable[Match]) -> Counter[str]:
-    """How often each verdict was given."""
+    """Counts of verdicts."""
     return Counter(verdict for verdict, _, _ in matches)
 
 
@@ -181,7 +179,7 @@ def of(label: str, entities: Iterable[Entity]) -> list[Entity]:
 
 
 def remarks_on(pairs: Sequence[tuple[Document, Document]], missing: int) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What was scored, in numbers, and what a reader of the figures should know, in sentences."""
+    """What was scored, in numbers, and notes that a reader of the figures should know."""
     sides = [[document.entities for document in side] for side in zip(*pairs, strict=True)] or [[], []]
     known, guessed = ({entity.label for entities in side for entity in entities} for side in sides)
     twice = {
@@ -206,11 +204,11 @@ def remarks_on(pairs: Sequence[tuple[Document, Document]], missing: int) -> tupl
     return coverage, tuple(notes)
 
 
-# --- Typing: how often the label of a given span was guessed right. An accuracy, never an F1: the spans were given.
+# Typing: an accuracy, never an F1, because the spans are given
 
 
-class Share(NamedTuple):
-    """How many of how many are right."""
+class TypingCounts(NamedTuple):
+    """The number of right labels, and of all labels."""
 
     correct: int
     total: int
@@ -227,10 +225,10 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class TypingScores:
-    """What `typing` found out; `labels` is by gold label."""
+    """The result of `typing`; `labels` is by gold label."""
 
-    overall: Share
-    labels: Mapping[str, Share]
+    overall: TypingCounts
+    labels: Mapping[str, TypingCounts]
     coverage: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -271,19 +269,19 @@ def typing(gold: Sequence[Document], guessed: Sequence[Document], *, allow_missi
             unanswered += len(labels) - len(answers)
     notes = [f"{unanswered} gold labels have no guess and count as wrong"] if unanswered else []
     return TypingScores(
-        Share(correct.total(), total.total()),
-        {label: Share(correct[label], total[label]) for label in sorted(total)},
+        TypingCounts(correct.total(), total.total()),
+        {label: TypingCounts(correct[label], total[label]) for label in sorted(total)},
         {"documents": len(pairs), "unanswered": unanswered},
         tuple(notes),
     )
 
 
 def _by_spans(entities: Iterable[Entity]) -> dict[tuple[Span, ...], set[str]]:
-    """The labels at every place."""
-    places: dict[tuple[Span, ...], set[str]] = {}
+    """The labels of each span."""
+    labels: dict[tuple[Span, ...], set[str]] = {}
     for entity in entities:
-        places.setdefault(entity.spans, set()).add(entity.label)
-    return places
+        labels.setdefault(entity.spans, set()).add(entity.label)
+    return labels
 
 
 def _not_given(document: Document, spans: tuple[Span, ...], guesses: set[str], gold: set[str]) -> str:
@@ -295,18 +293,17 @@ def _not_given(document: Document, spans: tuple[Span, ...], guesses: set[str], g
     )
 
 
-# --- The two protocols, and which one a model is scored by. What finds spans has an F1, what types given ones has
-# none.
+# The two protocols
 
 
 Protocol = Literal["recognition", "typing"]
 
 HEADLINES: dict[Protocol, str] = {"recognition": "F1", "typing": "accuracy"}
-"""The one figure that decides which of two models is better, as people call it; micro, strict, in percent."""
+"""The name of the one figure that decides which of two models is better; micro, strict, in percent."""
 
 
 def measure(protocol: Protocol, gold: Sequence[Document], found: Sequence[Document]) -> Scores | TypingScores:
-    """What a model found, or said about given spans, against the gold."""
+    """The scores of a model's entities, or of its labels for given spans."""
     return typing(gold, found) if protocol == "typing" else recognition(gold, found)
 
 
@@ -320,7 +317,7 @@ def protocol_of(scores: Scores | TypingScores) -> Protocol:
     return "typing" if isinstance(scores, TypingScores) else "recognition"
 
 
-# --- Several runs of one system as one row: mean and standard deviation over seeds.
+# Several runs of one system: mean and standard deviation over seeds
 
 
 class Spread(NamedTuple):
@@ -335,11 +332,11 @@ class Spread(NamedTuple):
         return f"{self.mean:.2f}" if self.deviation is None else f"{self.mean:.2f} ± {self.deviation:.2f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Mean, deviation and the values they are of."""
+        """Mean, deviation and the values behind them."""
         return {"mean": self.mean, "deviation": self.deviation, "values": list(self.values)}
 
 
-class Row(NamedTuple):
+class ScoreRow(NamedTuple):
     """One label, or `micro`, `macro` or `document_macro`, over all runs."""
 
     name: str
@@ -361,10 +358,12 @@ def spread(values: Iterable[float]) -> Spread:
 
 
 def over_seeds(runs: Sequence[Scores | TypingScores]) -> dict[str, Any]:
-    """The runs of one system as plain data, in the shape of one run's figures, each a mean with its deviation."""
+    """The runs of one system as plain data, shaped like one run's figures, each a mean with its deviation."""
     typed = [run for run in runs if isinstance(run, TypingScores)]
     if typed:
-        return typing_over_seeds(typed)
+        rows = accuracy_rows(typed)
+        figures = {name: {"accuracy": accuracy.to_dict()} for name, accuracy in rows[:-1]}
+        return {"protocol": "typing", "runs": len(runs), "accuracy": rows[-1][1].to_dict(), "labels": figures}
     found = [run for run in runs if isinstance(run, Scores)]
     labels, averages = label_rows(found), average_rows(found)
     return {
@@ -376,46 +375,40 @@ def over_seeds(runs: Sequence[Scores | TypingScores]) -> dict[str, Any]:
     }
 
 
-def typing_over_seeds(runs: Sequence[TypingScores]) -> dict[str, Any]:
-    """The same for runs that typed given spans."""
-    rows = accuracy_rows(runs)
-    figures = {name: {"accuracy": accuracy.to_dict()} for name, accuracy in rows[:-1]}
-    return {"protocol": "typing", "runs": len(runs), "accuracy": rows[-1][1].to_dict(), "labels": figures}
-
-
 def accuracy_rows(runs: Sequence[TypingScores]) -> list[tuple[str, Spread]]:
-    """The accuracy of each label, and of all together as the last row."""
+    """The accuracy of each label, and of all labels together in the last row."""
     names = sorted({label for run in runs for label in run.labels})
-    rows = [(name, spread(run.labels.get(name, Share(0, 0)).accuracy for run in runs)) for name in names]
+    rows = [(name, spread(run.labels.get(name, TypingCounts(0, 0)).accuracy for run in runs)) for name in names]
     return [*rows, ("all", spread(run.accuracy for run in runs))]
 
 
-def label_rows(runs: Sequence[Scores]) -> list[Row]:
-    """One row for each label. A label that a run has not seen on either side counts as zero there."""
+def label_rows(runs: Sequence[Scores]) -> list[ScoreRow]:
+    """One row for each label. A label on neither side of a run counts as zero there."""
     _check(runs)
     names = sorted({label for run in runs for label in run.labels})
     return [_row(name, [run.labels.get(name, Counts()) for run in runs]) for name in names]
 
 
-def average_rows(runs: Sequence[Scores]) -> list[Row]:
+def average_rows(runs: Sequence[Scores]) -> list[ScoreRow]:
     """The rows `micro`, `macro` and `document_macro`."""
     _check(runs)
     return [_row(name, [getattr(run, name) for run in runs]) for name in ("micro", "macro", "document_macro")]
 
 
-def _row(name: str, parts: Sequence[Counts | Average]) -> Row:
-    return Row(name, spread(p.precision for p in parts), spread(p.recall for p in parts), spread(p.f1 for p in parts))
+def _row(name: str, parts: Sequence[Counts | Average]) -> ScoreRow:
+    return ScoreRow(
+        name, spread(p.precision for p in parts), spread(p.recall for p in parts), spread(p.f1 for p in parts)
+    )
 
 
 def _check(runs: Sequence[Scores]) -> None:
-    """Runs under different rules have no mean."""
+    """Refuses runs that were scored by different rules: they have no mean."""
     modes = sorted({run.mode for run in runs})
     if len(modes) > 1:
         raise ValueError(f"these runs were scored in different modes ({', '.join(modes)}); score them in one")
 
 
-# --- Discontinuous entities by themselves, and the sentences that have them: what the literature reports beside
-# all.
+# Subsets of discontinuous entities, as the literature reports them beside the scores of all entities
 #
 # See: Dai et al. 2020, An Effective Transition-based Model for Discontinuous NER (ACL), section 4.
 
@@ -426,16 +419,16 @@ PARTS = {
     "sentences": "sentences with a discontinuous entity",
     "fragments": "fragments, each by itself",
 }
-"""What is counted, and how a table says it."""
+"""Names of subsets, and their titles in tables."""
 
 
 def by_continuity(
     gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
 ) -> dict[str, Counts]:
-    """Strict counts by the names of `PARTS`; empty where neither side has a discontinuous entity.
+    """Strict counts by the names of `PARTS`; empty if neither side has a discontinuous entity.
 
     discontinuous and continuous: only such entities on both sides. sentences: all entities of the sentences whose gold
-    has a discontinuous one. fragments: all entities, every fragment as one of its own.
+    has a discontinuous one. fragments: all entities, every fragment as an entity.
     """
     if not any(entity.discontinuous for side in (gold, found) for document in side for entity in document.entities):
         return {}
@@ -453,43 +446,40 @@ def by_continuity(
     }
 
 
+def discontinuous_entities(documents: Iterable[Document]) -> list[Document]:
+    """All documents, with only their discontinuous entities; use it on both sides."""
+    return [replace(d, entities=tuple(e for e in d.entities if e.discontinuous)) for d in documents]
+
+
 def continuous_entities(documents: Iterable[Document]) -> list[Document]:
-    """All the documents, without their discontinuous entities; use it on both sides."""
+    """All documents, without their discontinuous entities; use it on both sides."""
     return [replace(d, entities=tuple(e for e in d.entities if not e.discontinuous)) for d in documents]
+
+
+def discontinuous_documents(
+    gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
+) -> tuple[list[Document], list[Document]]:
+    """The documents whose gold has a discontinuous entity, with all their entities."""
+    kept = [
+        (wanted, given)
+        for wanted, given in pair(gold, found, allow_missing)
+        if any(entity.discontinuous for entity in wanted.entities)
+    ]
+    return [wanted for wanted, _ in kept], [given for _, given in kept]
 
 
 def discontinuous_sentences(
     gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
 ) -> tuple[list[Document], list[Document]]:
-    """The documents whose gold has a discontinuous entity, with the entities of those of their sentences that have one.
+    """The documents whose gold has a discontinuous entity, with only the entities of the sentences that have one.
 
     Sentences are those of the gold document, or found by rules; an entity belongs to the sentence in which it starts.
     """
-    wanted: list[Document] = []
-    given: list[Document] = []
-    for right, guess in pair(gold, found, allow_missing):
-        if not any(entity.discontinuous for entity in right.entities):
-            continue
-        starts = sentence_starts(right)
-        chosen = {place(entity, starts) for entity in right.entities if entity.discontinuous}
-        for document, side in ((right, wanted), (guess, given)):
-            kept = tuple(entity for entity in document.entities if place(entity, starts) in chosen)
+    sides: tuple[list[Document], list[Document]] = ([], [])
+    for documents in zip(*discontinuous_documents(gold, found, allow_missing), strict=True):
+        index = SentenceIndex(documents[0])
+        chosen = {index.sentence_of(entity) for entity in documents[0].entities if entity.discontinuous}
+        for document, side in zip(documents, sides, strict=True):
+            kept = tuple(entity for entity in document.entities if index.sentence_of(entity) in chosen)
             side.append(replace(document, entities=kept))
-    return wanted, given
-
-
-def sentence_starts(document: Document) -> list[int]:
-    """The character at which each sentence begins; a row of words without sentences is one."""
-    keep = tuple(entity.hull for entity in document.entities)
-    starts: list[int] = []
-    ended = True
-    for word, ends in marked_words(document, Segmenting(), keep):
-        if ended:
-            starts.append(word.start)
-        ended = ends
-    return starts
-
-
-def place(entity: Entity, starts: Sequence[int]) -> int:
-    """The number of the sentence in which an entity starts."""
-    return bisect_right(starts, entity.start)
+    return sides

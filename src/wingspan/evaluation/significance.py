@@ -1,4 +1,4 @@
-"""How sure a figure is, and whether a difference may be chance: intervals, p-values, Holm's correction."""
+"""Whether a difference may be chance: confidence intervals, p-values, Holm's correction, and the resampling behind."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wingspan.evaluation.scores import Counts, of, tally
 from wingspan.text import Document, Entity
 
 ROUNDING = 1e-9
-"""Two figures closer than this are equal; the same counts may be summed in another order."""
+"""Two figures closer than this are equal: the same counts may be summed in another order."""
 
 
-class Interval(NamedTuple):
+class ConfidenceInterval(NamedTuple):
     """A figure and the percentile interval around it."""
 
     value: float
@@ -39,12 +39,12 @@ class Difference(NamedTuple):
     """The share of bootstrap samples in which the second is ahead; a tie is half a win."""
     p_bootstrap: float
     p_randomization: float | None
-    """None where a system has several runs: exchanging answers knows nothing of seeds."""
+    """None if a system has several runs: exchanging answers does not cover seeds."""
     p_holm: float
 
     @property
     def p(self) -> float:
-        """Approximate randomization where it can be asked, else the bootstrap over runs and documents."""
+        """Approximate randomization where possible, else the bootstrap over runs and documents."""
         return self.p_bootstrap if self.p_randomization is None else self.p_randomization
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,31 +52,31 @@ class Difference(NamedTuple):
         return {**self._asdict(), "p": self.p}
 
 
-def intervals(samples: Floats, observed: Floats, confidence: float = 0.95) -> list[Interval]:
+def intervals(samples: FloatArray, observed: FloatArray, confidence: float = 0.95) -> list[ConfidenceInterval]:
     """The percentile interval of each column.  samples (N, K), observed (K,)"""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence:g}; it is a share between 0 and 1, for example 0.95")
     low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    return [Interval(*map(float, row)) for row in zip(observed, low, high, strict=True)]
+    return [ConfidenceInterval(*map(float, row)) for row in zip(observed, low, high, strict=True)]
 
 
-def bootstrap_p(samples: Floats, observed: Floats) -> Floats:
-    """How often chance moves a difference by as much as it is away from zero, two-sided.  (N, K), (K,) -> (K,)
+def bootstrap_p(samples: FloatArray, observed: FloatArray) -> FloatArray:
+    """How often resampling moves a difference by as much as its distance from zero, two-sided.  (N, K), (K,) -> (K,)
 
     See: Efron and Tibshirani 1993, algorithm 16.2; Berg-Kirkpatrick et al. 2012.
     """
     return as_extreme(np.abs(samples - observed), observed)
 
 
-def randomization_p(samples: Floats, observed: Floats) -> Floats:
+def randomization_p(samples: FloatArray, observed: FloatArray) -> FloatArray:
     """How often exchanged answers differ by at least as much, two-sided.  (N, K), (K,) -> (K,)"""
     return as_extreme(np.abs(samples), observed)
 
 
-def as_extreme(distances: Floats, observed: Floats) -> Floats:
-    """The share of samples as far off as what was observed, which counts as one of them."""
+def as_extreme(distances: FloatArray, observed: FloatArray) -> FloatArray:
+    """The share of samples at least as far off as the observed value, which counts as one of them."""
     beyond = (distances >= np.abs(observed) - ROUNDING).sum(0)
-    share: Floats = (1 + beyond) / (1 + len(distances))
+    share: FloatArray = (1 + beyond) / (1 + len(distances))
     return share
 
 
@@ -87,8 +87,8 @@ def system_intervals(
     samples: int = 1000,
     seed: int = 1,
     confidence: float = 0.95,
-) -> tuple[list[list[tuple[Interval, Interval, Interval]]], Floats]:
-    """For each system and row precision, recall and F1 with intervals; and the F1s of the samples behind them.
+) -> tuple[list[list[tuple[ConfidenceInterval, ConfidenceInterval, ConfidenceInterval]]], FloatArray]:
+    """Precision, recall and F1 with intervals for each system and row; and the F1s of the samples behind them.
 
     -> intervals; (samples, systems, rows)
     """
@@ -107,14 +107,14 @@ def system_intervals(
 def differences(
     table: CountTable,
     systems: tuple[Sequence[int], Sequence[int]],
-    drawn: Floats,
+    drawn: FloatArray,
     *,
     seed: int | Sequence[int] = 1,
     confidence: float = 0.95,
 ) -> Rows[Difference]:
     """The F1 of two systems in every row; `drawn` are their F1s on the same bootstrap samples.  (N, 2, rows)
 
-    p-values of labels are corrected for each other; micro and macro are asked once each and stay as they are.
+    p-values of labels are corrected for each other; micro and macro are tested once each and stay as they are.
     """
     first, second = systems
     f1 = table.figures()[..., FIGURES.index("f1")]
@@ -135,7 +135,7 @@ def differences(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for having asked several questions (Holm 1979): labels of one corpus, or several corpora."""
+    """p-values corrected for multiple tests (Holm 1979): labels of one corpus, or several corpora."""
     adjusted = [1.0] * len(p_values)
     highest = 0.0
     for rank, at in enumerate(sorted(range(len(p_values)), key=lambda at: p_values[at])):
@@ -145,9 +145,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """McNemar's test, exact and two-sided: are the mentions only one system gets right shared out as by a coin?
+    """McNemar's test, exact and two-sided: are mentions that only one system gets right split as by a coin toss?
 
-    See: McNemar 1947. Sums logarithms of binomial coefficients, so that many mentions are no trouble.
+    See: McNemar 1947. Sums logarithms of binomial coefficients, which do not overflow with many mentions.
     """
     tosses, fewer = only_first + only_second, min(only_first, only_second)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, tosses + 1)))])  # of factorials
@@ -156,23 +156,23 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return float(min(1.0, 2 * tail))
 
 
-# --- Figures of resampled corpora: documents drawn anew, runs drawn anew, answers of two systems exchanged.
+# Resampling: documents drawn again, runs drawn again, answers of two systems exchanged
 #
-# Everything is a matrix product of draws with per-document counts, so that a thousand resamples cost about as much as
-# one look at the corpus. Draws depend on the seed alone.
+# Each is a matrix product of draws with per-document counts, so a thousand resamples cost about as much as one pass
+# over the corpus. Draws depend on the seed alone.
 
 
-CELLS = 4_000_000  # of the matrix of draws that is held at once
+CELLS = 4_000_000  # of the matrix of draws held at once
 
 
 def bootstrap(
     counts: npt.NDArray[np.float32], systems: Sequence[Sequence[int]], samples: int, seed: int
 ) -> npt.NDArray[np.float64]:
-    """Figures of each system on corpora of as many documents, drawn with replacement, the same for all systems.
+    """Figures of each system on corpora of the same size, drawn with replacement, the same for all systems.
 
-    A system is the list of its runs, and its figure the mean over runs. With several, runs are drawn too, with
-    replacement: one fewer than there are, which makes the variance of the drawn means s²/n, unbiased, as it would be
-    with other seeds.  (units, runs, 1 + labels, 3) -> (samples, systems, 2 + labels, 3)
+    A system is the list of its runs, and its figure the mean over runs. Several runs are drawn too, with replacement:
+    one fewer than there are, which makes the variance of the drawn means s²/n, unbiased, as with other seeds.
+    (units, runs, 1 + labels, 3) -> (samples, systems, 2 + labels, 3)
     """
     units = len(counts)
     of_documents, of_runs = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(2))
@@ -188,7 +188,7 @@ def bootstrap(
 
 
 def drawn_runs(rng: np.random.Generator, system: Sequence[int], runs: int, samples: int) -> npt.NDArray[np.float64]:
-    """How much each run counts in each sample.  (samples, runs)"""
+    """The weight of each run in each sample.  (samples, runs)"""
     draws = max(len(system) - 1, 1)
     chosen = np.array(system)[rng.integers(0, len(system), (samples, draws))]
     shares = np.zeros((samples, runs))
@@ -199,9 +199,9 @@ def drawn_runs(rng: np.random.Generator, system: Sequence[int], runs: int, sampl
 def randomization(
     first: npt.NDArray[np.float32], second: npt.NDArray[np.float32], samples: int, seed: int | Sequence[int]
 ) -> npt.NDArray[np.float64]:
-    """Second minus first where both exchanged their answers on each document by the toss of a coin.
+    """Second minus first after a coin toss on each document decides whether they exchange their answers.
 
-    Were the two equally good, nobody could tell such a corpus from the real one (Noreen 1989, Yeh 2000).
+    If the two were equally good, such a corpus would look like the real one (Noreen 1989, Yeh 2000).
     (units, 1 + labels, 3) twice -> (samples, 2 + labels, 3)
     """
     rng = np.random.default_rng(seed)
@@ -224,16 +224,16 @@ def parts(samples: int, units: int) -> Iterator[slice]:
         yield slice(start, min(start + step, samples))
 
 
-def product(draws: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> Floats:
+def product(draws: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> FloatArray:
     """Summed counts of each sample.  (samples, units) x (units, ...) -> (samples, ...)"""
     flat = counts.reshape(len(counts), int(np.prod(counts.shape[1:])))
     return (draws @ flat).reshape(len(draws), *counts.shape[1:])
 
 
-# --- True positives, found and gold entities of every document, run and label: what every resampling test works on.
+# Counts of every document, run and label
 
 
-Floats = npt.NDArray[np.floating[Any]]
+FloatArray = npt.NDArray[np.floating[Any]]
 
 AVERAGES = ("micro", "macro")
 FIGURES = ("precision", "recall", "f1")
@@ -260,7 +260,7 @@ class Rows(Generic[T]):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Counts of several runs on the same documents. Rows of one `group` are one unit: they are drawn together.
+    """Counts of several runs on the same documents. Rows of one `group` are one unit and are drawn together.
 
     `counts` is (units, runs, 1 + labels, 3): tp, found, gold; the first row is all labels together. Halves and whole
     numbers below eight million are exact in 32 bits, and so are their sums.
@@ -310,14 +310,14 @@ def tabulate(
             together = counted(wanted.entities, given.entities, mode)
             here[0] += together
             for label in present:
-                alone = len(present) == 1
-                one = together if alone else counted(of(label, wanted.entities), of(label, given.entities), mode)
-                here[place[label]] += one
+                same = len(present) == 1  # the label's entities are all entities
+                sides = of(label, wanted.entities), of(label, given.entities)
+                here[place[label]] += together if same else counted(*sides, mode)
     return CountTable(tuple(units), tuple(labels), counts)
 
 
 def counted(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> tuple[float, float, float]:
-    """True positives, found and gold entities of one document. Being equal as sets needs no matching."""
+    """True positives, found and gold entities of one document. Strict modes need no matching: sets suffice."""
     if mode == "fragments":
         gold, found = fragments(gold), fragments(found)
     if mode in ("strict", "fragments"):
@@ -327,8 +327,8 @@ def counted(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> tupl
     return counts.tp, counts.found, counts.gold
 
 
-def figures(sums: Floats) -> npt.NDArray[np.float64]:
-    """Percentages from summed counts, macro as second row: labels that occur on neither side take no part in it.
+def figures(sums: FloatArray) -> npt.NDArray[np.float64]:
+    """Percentages from summed counts, macro as second row, without labels that occur on neither side.
 
     (..., 1 + labels, 3) -> (..., 2 + labels, 3)
     """
@@ -339,6 +339,6 @@ def figures(sums: Floats) -> npt.NDArray[np.float64]:
     return np.concatenate([each[..., :1, :], macro, each[..., 1:, :]], -2)
 
 
-def share(part: Floats, whole: Floats) -> Floats:
-    """The part in percent; 0.0 where there is nothing to divide by."""
+def share(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """The part in percent; 0.0 where the whole is 0."""
     return 100 * np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

@@ -1,4 +1,4 @@
-"""What one corpus is worth for another: trained here, scored there, in labels that both can mean; and type by type."""
+"""Transfer between corpora: models trained on one and scored on another, in labels that both can mean."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wingspan.corpora.label_map import LabelMap
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.text import Document
 
-Predict = Callable[[Sequence[Document]], Sequence[Document]]
-"""A model of one corpus: documents with what it finds, in the labels of that corpus."""
+CorpusModel = Callable[[Sequence[Document]], Sequence[Document]]
+"""A model of one corpus: it returns documents with the entities it finds, in the labels of that corpus."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,16 @@ class Transfer:
     labels: tuple[str, ...]
     """The target's labels that labels of both corpora mean; only these are scored."""
     scores: Scores | None
-    """None where there is no such label."""
+    """None if there is no such label."""
 
 
 def transfer_matrix(
-    models: Mapping[str, Predict],
+    models: Mapping[str, CorpusModel],
     gold: Mapping[str, Sequence[Document]],
     labels: Mapping[str, Collection[str]],
     label_map: LabelMap,
 ) -> list[Transfer]:
-    """Every model on every corpus' documents. `models` and `gold` go by corpus; `labels` are those each corpus has."""
+    """Every model on every corpus's documents. All maps are by corpus; `labels` are the labels each corpus has."""
     found = []
     for trained, predict in models.items():
         for tested, documents in gold.items():
@@ -48,24 +48,24 @@ def transfer_matrix(
 
 
 def meanings(corpus: str, labels: Mapping[str, Collection[str]], label_map: LabelMap) -> frozenset[str]:
-    """The target's labels that a corpus' own can mean."""
+    """The target's labels that a corpus's labels can mean."""
     targets = (label_map.target(corpus, label) for label in labels[corpus])
     return frozenset(target for target in targets if target is not None)
 
 
 def in_target(document: Document, corpus: str, kept: Collection[str], label_map: LabelMap) -> Document:
-    """A document whose entities have labels of a corpus, in some of the target's labels."""
+    """A document of a corpus in the target's labels, with the kept ones only."""
     return replace(only(label_map.mapped(replace(document, dataset=corpus)), kept), dataset="target")
 
 
 def only(document: Document, labels: Collection[str]) -> Document:
-    """The document with the entities of these labels: about others its corpus says nothing."""
+    """The document with the entities of these labels only; its corpus is silent about others."""
     return replace(document, entities=tuple(entity for entity in document.entities if entity.label in labels))
 
 
 @dataclass(frozen=True)
 class TypeEffect:
-    """How much a type's F1 changes, in points, when something is added to the training; means over runs."""
+    """The change of a type's F1, in points, when something is added to the training; means over runs."""
 
     label: str
     before: float
@@ -73,7 +73,7 @@ class TypeEffect:
 
 
 def type_effects(before: Sequence[Scores], added: Mapping[str, Sequence[Scores]]) -> list[TypeEffect]:
-    """Type by type and for all together ("micro"): what each addition changes. A type that a run lacks counts 0."""
+    """The change by each addition, for every type and "micro". A type that a run lacks counts 0."""
     everything = [*before, *(scores for runs in added.values() for scores in runs)]
     labels = sorted({label for scores in everything for label in scores.labels})
     found = []

@@ -1,4 +1,4 @@
-"""Where to look first: the worst sentences and documents, repeated mistakes, labels that training contradicts."""
+"""Where to look first: the worst sentences and documents, repeated mistakes, conflicts with labels in training."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import NamedTuple
 
-from wingspan.evaluation.buckets import TextLayout, labels_of_surfaces, surface
-from wingspan.evaluation.errors import Judged, Kind, Mistake, judge_documents
+from wingspan.evaluation.buckets import labels_of_surfaces, surface
+from wingspan.evaluation.errors import ErrorKind, JudgedDocument, Mistake, judge_documents
+from wingspan.evaluation.matching import SentenceIndex
 from wingspan.text import Document, Entity, Span
 
 EXAMPLES = 5
-"""How many documents are named for each row."""
+"""The number of documents named for each row."""
 
 
-class Trouble(NamedTuple):
-    """A document or sentence with mistakes; `span` is its place in the text of gold document number `document`."""
+class WorstPassage(NamedTuple):
+    """A document or sentence with mistakes; `span` is its range in the text of gold document number `document`."""
 
     document: int
     span: Span
@@ -28,14 +29,14 @@ class Trouble(NamedTuple):
 
     @property
     def f1(self) -> float:
-        """F1 of this piece of text alone."""
+        """F1 of this passage alone."""
         return 200 * self.correct / (2 * self.correct + self.fp + self.fn) if self.correct else 0.0
 
 
 class Repeated(NamedTuple):
-    """The same mistake on the same surfaces, several times; `documents` are the places of the first few."""
+    """The same mistake on the same surfaces, several times; `documents` are the indices of the first few."""
 
-    kind: Kind
+    kind: ErrorKind
     gold_label: str | None
     gold_text: str | None
     found_label: str | None
@@ -53,19 +54,19 @@ class Conflict:
     training: Mapping[str, int]
     gold: int = 0
     missed: int = 0
-    """How many of the gold mentions were not found."""
+    """Gold mentions that were not found."""
     found: int = 0
     wrong: int = 0
-    """How many of the found mentions are not in the gold."""
+    """Found mentions that are not in the gold."""
     documents: list[int] = field(default_factory=list)
 
 
 def worst_documents(
     gold: Sequence[Document], found: Sequence[Document], most: int = 20, *, allow_missing: bool = False
-) -> list[Trouble]:
-    """The documents with the most false positives and false negatives; of equals those with the lowest F1."""
-    troubles = (
-        Trouble(
+) -> list[WorstPassage]:
+    """The documents with the most false positives and false negatives; of equals, the lowest F1 first."""
+    passages = (
+        WorstPassage(
             judged.number,
             Span(0, len(judged.gold.text)),
             len(judged.right),
@@ -76,31 +77,31 @@ def worst_documents(
         for judged in judge_documents(gold, found, allow_missing=allow_missing)
         if judged.wrong or judged.lost
     )
-    return nsmallest(most, troubles, key=_badness)
+    return nsmallest(most, passages, key=_worst_first)
 
 
 def worst_sentences(
     gold: Sequence[Document], found: Sequence[Document], most: int = 20, *, allow_missing: bool = False
-) -> list[Trouble]:
+) -> list[WorstPassage]:
     """The sentences with the most errors. An entity counts where it starts; no sentence cuts a gold or found one."""
-    troubles = (
-        trouble
+    passages = (
+        passage
         for judged in judge_documents(gold, found, allow_missing=allow_missing)
         if judged.wrong or judged.lost
-        for trouble in _by_sentence(judged)
+        for passage in _by_sentence(judged)
     )
-    return nsmallest(most, troubles, key=_badness)
+    return nsmallest(most, passages, key=_worst_first)
 
 
-def _badness(trouble: Trouble) -> tuple[int, float, int, Span]:
-    return -trouble.fp - trouble.fn, trouble.f1, trouble.document, trouble.span
+def _worst_first(passage: WorstPassage) -> tuple[int, float, int, Span]:
+    return -passage.fp - passage.fn, passage.f1, passage.document, passage.span
 
 
-def _by_sentence(judged: Judged) -> Iterable[Trouble]:
-    layout = TextLayout(judged.gold, judged.found.entities)
+def _by_sentence(judged: JudgedDocument) -> Iterable[WorstPassage]:
+    index = SentenceIndex(judged.gold, judged.found.entities)
 
     def count(entities: Iterable[Entity]) -> Counter[int]:
-        return Counter(layout.sentence_of(entity) for entity in entities)
+        return Counter(index.sentence_of(entity) for entity in entities)
 
     right, wrong, lost = count(judged.right), count(judged.wrong), count(judged.lost)
     mistakes: dict[int, list[Mistake]] = {}
@@ -108,11 +109,11 @@ def _by_sentence(judged: Judged) -> Iterable[Trouble]:
         by_gold = mistake.gold is not None and judged.lost.get(mistake.gold) is mistake
         entity = mistake.gold if by_gold else mistake.found
         assert entity is not None
-        mistakes.setdefault(layout.sentence_of(entity), []).append(mistake)
+        mistakes.setdefault(index.sentence_of(entity), []).append(mistake)
     for sentence in sorted(wrong.keys() | lost.keys()):
-        yield Trouble(
+        yield WorstPassage(
             judged.number,
-            layout.characters(sentence),
+            index.characters(sentence),
             right[sentence],
             wrong[sentence],
             lost[sentence],
@@ -129,21 +130,25 @@ def repeated_mistakes(
     allow_missing: bool = False,
 ) -> list[Repeated]:
     """Mistakes of one kind with the same labels and surfaces (white space aside), the most frequent first."""
-    places: dict[tuple[Kind, str | None, str | None, str | None, str | None], list[int]] = {}
+    numbers_of: dict[tuple[ErrorKind, str | None, str | None, str | None, str | None], list[int]] = {}
     for judged in judge_documents(gold, found, allow_missing=allow_missing):
         for mistake in judged.mistakes:
-            key = (mistake.kind, *_said(judged.gold, mistake.gold), *_said(judged.gold, mistake.found))
-            places.setdefault(key, []).append(judged.number)
+            key = (
+                mistake.kind,
+                *_label_and_text(judged.gold, mistake.gold),
+                *_label_and_text(judged.gold, mistake.found),
+            )
+            numbers_of.setdefault(key, []).append(judged.number)
     rows = [
         Repeated(*key, len(numbers), tuple(dict.fromkeys(numbers))[:EXAMPLES])
-        for key, numbers in places.items()
+        for key, numbers in numbers_of.items()
         if len(numbers) >= at_least
     ]
     rows.sort(key=lambda row: -row.times)  # stable: of equals the one that came first
     return rows[:most]
 
 
-def _said(document: Document, entity: Entity | None) -> tuple[str | None, str | None]:
+def _label_and_text(document: Document, entity: Entity | None) -> tuple[str | None, str | None]:
     return (entity.label, " ".join(document.text_of(entity).split())) if entity else (None, None)
 
 
@@ -155,7 +160,7 @@ def label_conflicts(
     *,
     allow_missing: bool = False,
 ) -> list[Conflict]:
-    """Gold or found mentions whose surface has another label in training; those that went wrong most often first."""
+    """Gold or found mentions whose surface has another label in training, most frequent errors first."""
     known = labels_of_surfaces(training)
     rows: dict[tuple[str, str], Conflict] = {}
     for judged in judge_documents(gold, found, allow_missing=allow_missing):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from wingspan.evaluation.comparison import noticed
-from wingspan.evaluation.matching import pair, place_on_gold
+from wingspan.evaluation.comparison import score_notes
+from wingspan.evaluation.matching import pair, realign
 from wingspan.text import Document
 
 Cell = str | int | float | None
@@ -165,10 +165,10 @@ class Subject:
         ordered: dict[str, Runs] = {}
         notes: list[str] = []
         for name, runs in systems.items():
-            placed = [place_on_gold(gold, run) for run in runs]
+            placed = [realign(gold, run) for run in runs]
             ordered[name] = [[found for _, found in pair(gold, one.documents, allow_missing)] for one in placed]
             notes += [f"{name}: {note}" for one in placed for note in one.notes]
-            notes += noticed(gold, {name: [one.documents for one in placed]}, allow_missing)
+            notes += score_notes(gold, {name: [one.documents for one in placed]}, allow_missing)
         return cls(gold, ordered, training, tuple(notes))
 
     @property

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from wingspan.evaluation.buckets import error_rate_gaps
-from wingspan.evaluation.errors import KINDS, Errors, Mistake, confusion, errors
-from wingspan.evaluation.worst import Repeated, Trouble, label_conflicts, repeated_mistakes, worst_sentences
+from wingspan.evaluation.errors import ERROR_KINDS, Errors, Mistake, confusion, errors
+from wingspan.evaluation.worst import Repeated, WorstPassage, label_conflicts, repeated_mistakes, worst_sentences
 from wingspan.report.blocks import Block, Column, Example, Examples, Row, Section, Subject, Table, anchored, titled
 from wingspan.text import Document, Entity, Span
 
@@ -44,9 +44,9 @@ def details(subject: Subject, name: str, number: int, found: Errors) -> Iterator
 
 def kinds_table(found: Mapping[str, Errors]) -> Table:
     """Wrong predictions and lost gold entities by kind."""
-    columns = (Column("system", "text"), Column("correct"), *(Column(kind) for kind in KINDS))
+    columns = (Column("system", "text"), Column("correct"), *(Column(kind) for kind in ERROR_KINDS))
     rows: list[Row] = [
-        (name, each.correct, *(each.wrong.get(kind, each.lost.get(kind, 0)) for kind in KINDS))
+        (name, each.correct, *(each.wrong.get(kind, each.lost.get(kind, 0)) for kind in ERROR_KINDS))
         for name, each in found.items()
     ]
     return Table("error-kinds", "Errors by kind", columns, rows)
@@ -90,8 +90,8 @@ def gaps_table(found: Mapping[str, Errors]) -> Table:
 
 def labels_table(found: Errors, name: str, caption: str) -> Table:
     """Errors of each label."""
-    rows: list[Row] = [(label, *(counts[kind] for kind in KINDS)) for label, counts in found.labels.items()]
-    columns = (Column("label", "label"), *(Column(kind) for kind in KINDS))
+    rows: list[Row] = [(label, *(counts[kind] for kind in ERROR_KINDS)) for label, counts in found.labels.items()]
+    columns = (Column("label", "label"), *(Column(kind) for kind in ERROR_KINDS))
     return Table(name, caption, columns, rows, shade=True)
 
 
@@ -165,7 +165,7 @@ def worst(subject: Subject, name: str, anchor: str) -> Examples:
     return Examples(anchor, titled("The worst sentences", name, subject), items, note=SIGNS)
 
 
-def _tally(trouble: Trouble) -> str:
+def _tally(trouble: WorstPassage) -> str:
     return f"{trouble.correct} right, {trouble.fp} wrong predictions, {trouble.fn} gold entities lost"
 
 

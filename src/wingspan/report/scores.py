@@ -9,7 +9,7 @@ from wingspan.corpora.statistics import describe
 from wingspan.evaluation.comparison import SystemFigures, figures_of
 from wingspan.evaluation.errors import confusion
 from wingspan.evaluation.matching import Mode
-from wingspan.evaluation.scores import MODES, PARTS, Share, by_continuity, recognition, typing
+from wingspan.evaluation.scores import MODES, PARTS, TypingCounts, by_continuity, recognition, typing
 from wingspan.evaluation.significance import system_intervals, tabulate
 from wingspan.report.blocks import Block, Column, Facts, Prose, Row, Section, Subject, Table, anchored, titled
 from wingspan.report.corpora import type_changes
@@ -174,5 +174,5 @@ def typed(subject: Subject, system: str) -> Section:
     return Section("typing", "Typing", [table, matrix], LEAD)
 
 
-def _cells(share: Share) -> tuple[float, int, int]:
+def _cells(share: TypingCounts) -> tuple[float, int, int]:
     return share.accuracy, share.correct, share.total

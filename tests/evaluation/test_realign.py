@@ -9,7 +9,7 @@ import pytest
 from wingspan.cli import score as run
 from wingspan.cli.compare import compare_files
 from wingspan.corpora.formats import read, write
-from wingspan.evaluation.matching import place_on_gold
+from wingspan.evaluation.matching import realign
 from wingspan.evaluation.scores import recognition
 from wingspan.report.blocks import Subject
 from wingspan.text import Document, Entity, Span
@@ -43,7 +43,7 @@ def surfaces(documents):
 
 
 def test_rows_of_other_words_are_put_onto_the_gold_text():
-    placed = place_on_gold(GOLD, ROWS)
+    placed = realign(GOLD, ROWS)
     assert [d.text for d in placed.documents] == [FIRST, SECOND]
     assert surfaces(placed.documents) == [
         [("Disease", "Familial breast cancer"), ("Gene", "BRCA1")],
@@ -58,9 +58,9 @@ def test_rows_of_other_words_are_put_onto_the_gold_text():
 
 
 def test_documents_may_come_in_another_order_and_some_may_be_missing():
-    placed = place_on_gold(GOLD, [ROWS[2], *ROWS[:2]])
+    placed = realign(GOLD, [ROWS[2], *ROWS[:2]])
     assert recognition(GOLD, placed.documents).micro.tp == 2
-    part = place_on_gold(GOLD, ROWS[2:]).documents
+    part = realign(GOLD, ROWS[2:]).documents
     assert [d.id for d in part] == ["two"]
     assert recognition(GOLD, part, allow_missing=True).micro.tp == 1
     with pytest.raises(ValueError, match=r"1 gold documents have no predicted counterpart of the same id \('one'\)"):
@@ -69,58 +69,58 @@ def test_documents_may_come_in_another_order_and_some_may_be_missing():
 
 def test_whole_documents_against_a_gold_of_sentences():
     found = [Document("whole", FIRST, (at("Gene", FIRST, "BRCA1"), at("X", FIRST, "It's")))]
-    placed = place_on_gold(ROWS[:2], found)
+    placed = realign(ROWS[:2], found)
     assert surfaces(placed.documents) == [[("Gene", "BRCA1")], [("X", "It 's")]]
     across = [Document("whole", FIRST, (at("X", FIRST, "families. It's"),))]
     with pytest.raises(ValueError, match="'X' at 40-54 goes beyond the end of the gold document 'p-1'"):
-        place_on_gold(ROWS[:2], across)
+        realign(ROWS[:2], across)
 
 
 def test_same_texts_are_left_alone_and_ids_come_first():
     same = [Document(d.id, d.text) for d in reversed(GOLD)]
-    assert place_on_gold(GOLD, same) == (same, ())
+    assert realign(GOLD, same) == (same, ())
     by_position = [Document(f"x{n}", d.text) for n, d in enumerate(GOLD)]
-    assert place_on_gold(GOLD, by_position) == (by_position, ())
+    assert realign(GOLD, by_position) == (by_position, ())
     spaced = [Document("two", "TNF -alpha is up.", (Entity.at("Gene", 0, 10),)), Document("one", FIRST)]
-    assert surfaces(place_on_gold(GOLD, spaced).documents) == [[("Gene", "TNF-alpha")], []]
-    assert place_on_gold(GOLD, []) == ([], ())
+    assert surfaces(realign(GOLD, spaced).documents) == [[("Gene", "TNF-alpha")], []]
+    assert realign(GOLD, []) == ([], ())
 
 
 def test_equal_texts_are_told_apart_by_their_order():
     gold = [Document(name, "No change .") for name in "abc"]
     found = [Document.from_words(f"{n}", ("No", "change."), (Entity.at(f"{n}", 0, 1),)) for n in range(3)]
-    placed = place_on_gold(gold, found).documents
+    placed = realign(gold, found).documents
     assert [(d.id, d.entities[0].label) for d in placed] == [("a", "0"), ("b", "1"), ("c", "2")]
 
 
 def test_a_document_that_begins_another_one():
     gold = [Document("short", "A cat"), Document("long", "A cat sat"), Document("empty", " ")]
     found = [Document.from_words(str(n), tuple(text.split())) for n, text in enumerate(["A cat", "sat", "A cat"])]
-    assert [d.id for d in place_on_gold(gold[1::-1], found).documents] == ["long", "short"]
-    assert {d.id for d in place_on_gold([gold[0], gold[2]], found[:1]).documents} == {"short", "empty"}
+    assert [d.id for d in realign(gold[1::-1], found).documents] == ["long", "short"]
+    assert {d.id for d in realign([gold[0], gold[2]], found[:1]).documents} == {"short", "empty"}
 
 
 def test_brackets_and_quotes_of_the_treebank():
     gold = [Document("g", 'He said "no" (twice).', (Entity.at("X", 13, 20),))]
     words = tuple(["He", "said", "``", "no", "''", "-LRB-", "twice", "-RRB-", "."])
     found = [Document.from_words("f-1", words[:5]), Document.from_words("f-2", words[5:], (Entity.at("X", 0, 3),))]
-    assert surfaces(place_on_gold(gold, found).documents) == [[("X", "(twice)")]]
+    assert surfaces(realign(gold, found).documents) == [[("X", "(twice)")]]
 
 
 def test_what_does_not_fit_is_said_in_one_sentence():
     other = [ROWS[0], Document.from_words("p-2", ("It", "is", "rare", ".")), ROWS[2]]
     with pytest.raises(ValueError, match="fit no gold document") as raised:
-        place_on_gold(GOLD, other)
+        realign(GOLD, other)
     said = str(raised.value)
     assert "'amilies.Itisrare.TNF' in predicted document 'p-2'" in said
     assert "\"amilies.It'srare.\" in gold document 'one'" in said
     with pytest.raises(ValueError, match="predicted document 'z' reads 'more', as no gold does"):
-        place_on_gold(GOLD, [*ROWS, Document("z", "more")])
+        realign(GOLD, [*ROWS, Document("z", "more")])
     blank = [Document.from_words("b", ("It", "'s", "rare", "."), ()), Document("c", "x y", (Entity.at("X", 1, 2),))]
     with pytest.raises(ValueError, match="holds nothing but white space; remove it"):
-        place_on_gold([Document("g", "It's rare. xy")], blank)
+        realign([Document("g", "It's rare. xy")], blank)
     named = [Document("one", "Other words"), Document("two", SECOND)]
-    assert place_on_gold(GOLD, named) == (named, ())  # they have names: `pair` says which document differs
+    assert realign(GOLD, named) == (named, ())  # they have names: `pair` says which document differs
     with pytest.raises(ValueError, match="document 'one': the two texts differ"):
         recognition(GOLD, named)
 
@@ -152,7 +152,7 @@ def test_random_texts_come_back_exactly():
                 Entity.at(e.label, where[rank[e.start]], where[rank[e.end - 1]] + 1) for e in gold[-1].entities
             )
             rows.append(Document(f"f{number}", spaced.text, moved))
-        placed = place_on_gold(gold, rows).documents
+        placed = realign(gold, rows).documents
         by_content = sorted(placed, key=lambda d: (d.text, d.entities))
         assert [(d.text, d.entities) for d in by_content] == sorted((d.text, d.entities) for d in gold)
 
@@ -192,7 +192,7 @@ def test_sentences_of_another_conversion_against_whole_abstracts():
     """BC5CDR as 500 abstracts, and as 4,797 rows of words that others made: 5 mentions have other boundaries there."""
     folder = Path(os.environ["WINGSPAN_DATA"]) / "bc5cdr"
     gold, rows = list(read(next(folder.glob("test.text.jsonl*")))), list(read(next(folder.glob("test.jsonl*"))))
-    placed = place_on_gold(gold, rows).documents
+    placed = realign(gold, rows).documents
     micro = recognition(gold, placed).micro
     assert (len(placed), micro.gold, micro.fn, micro.fp) == (500, 9809, 5, 5)
 
