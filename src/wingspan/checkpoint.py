@@ -1,6 +1,6 @@
 """The model folder: recipe.json, labels.json, model.safetensors, the encoder's files, a model card. Nothing pickled.
 
-Everything is written under temporary names and then renamed: a full disk or a kill leaves the old files whole.
+Everything is written under temporary names and then renamed: a full disk or a kill leaves the old files intact.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from safetensors.torch import load_model, save_model
 from torch import nn
 
 from wingspan.evaluation.calibration import Calibration
+from wingspan.files import atomic_write
 from wingspan.labels import LabelSet
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
@@ -30,14 +31,16 @@ CALIBRATION = "calibration.json"
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A place to write a new model to; its files replace those of `folder` once all of them are whole."""
+    """A temporary folder for a new model; its files replace those of `folder` once all are complete."""
     folder.mkdir(parents=True, exist_ok=True)
     for left_by_a_kill in folder.glob(".new-*"):
         shutil.rmtree(left_by_a_kill, ignore_errors=True)
     new = Path(mkdtemp(prefix=".new-", dir=folder))
     try:
         yield new
-        for path in sorted(new.rglob("*"), key=lambda path: path.name == "recipe.json"):  # what makes it a model: last
+        for path in sorted(
+            new.rglob("*"), key=lambda path: path.name == "recipe.json"
+        ):  # last: it makes a folder a model
             if path.is_file():
                 target = folder / path.relative_to(new)
                 target.parent.mkdir(exist_ok=True)
@@ -47,16 +50,16 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> None:
-    """Writes what prediction needs, and no more: objectives that do not predict stay behind."""
+    """Writes what prediction needs and no more: objectives that do not predict are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "recipe.json", {"format": FORMAT, "recipe": as_json(recipe)})
     write_json(folder / "labels.json", labels.to_dict())
     try:
         learner.model.encoder.save_files(folder)
     except Exception as error:
-        if type(error) is not Exception:  # the tokenizers library says a full disk with the bare class
+        if type(error) is not Exception:  # the tokenizers library reports a full disk with the bare class
             raise
-        raise OSError(f"{folder}: the encoder's files could not be written ({said(error)})") from error
+        raise OSError(f"{folder}: the encoder's files could not be written ({short_message(error)})") from error
     with learner.model.encoder.plain():
         write_weights(folder / "model.safetensors", predictor(learner))
 
@@ -71,17 +74,17 @@ def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Lea
 def rebuild(
     folder: Path, parts: Sequence[str] = (), studied: Mapping[str, Any] | None = None
 ) -> tuple[Recipe, LabelSet, Learner]:
-    """The model of a folder without its weights; with what objectives had `studied`, all of them, else the readers."""
+    """The model of a folder without its weights: with `studied`, all objectives, else only those that predict."""
     if not (folder / "recipe.json").is_file():
         raise ValueError(
             f"{folder}: no model here (recipe.json is missing); give the --output folder of a training run"
         )
-    record = read_object(folder / "recipe.json")
-    if record.get("format") != FORMAT:
+    saved = read_object(folder / "recipe.json")
+    if saved.get("format") != FORMAT:
         raise ValueError(
-            f"{folder / 'recipe.json'}: format {record.get('format')!r} is unknown; it needs a newer wingspan"
+            f"{folder / 'recipe.json'}: format {saved.get('format')!r} is unknown; it needs a newer wingspan"
         )
-    recipe = from_json(record.get("recipe"), parts)
+    recipe = from_json(saved.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
     labels = read_labels(folder / "labels.json")
@@ -89,8 +92,15 @@ def rebuild(
     try:
         encoder = part.func.rebuild(folder, **part.keywords)
         learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
-    except (AssertionError, KeyError, RuntimeError, TypeError) as error:  # what parts make of settings of other kinds
-        raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({said(error)})") from error
+    except (
+        AssertionError,
+        KeyError,
+        RuntimeError,
+        TypeError,
+    ) as error:  # raised by parts whose settings have wrong types
+        raise ValueError(
+            f"{folder / 'recipe.json'}: the settings do not fit together ({short_message(error)})"
+        ) from error
     return recipe, labels, learner
 
 
@@ -100,14 +110,16 @@ def download(name: str, revision: str | None) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        wanted = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
-        return Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
+        patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
+        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise ValueError(f"{name}: neither a model folder nor a hub id that can be reached ({said(error)})") from error
+        raise ValueError(
+            f"{name}: neither a model folder nor a hub id that can be reached ({short_message(error)})"
+        ) from error
 
 
 def predictor(learner: Learner) -> Learner:
-    """The model with the objectives that read entities."""
+    """The model with only the objectives that predict."""
     parts = learner.objectives.items()
     reading = {name: part for name, part in parts if isinstance(part, Objective) and part.predicts}
     return Learner(learner.model, reading, {name: learner.weights[name] for name in reading})
@@ -141,36 +153,31 @@ def write_weights(path: Path, module: nn.Module) -> None:
 
 
 def read_weights(path: Path, module: nn.Module) -> None:
-    """Fills a module; a damaged or foreign file is said in one sentence."""
+    """Fills a module with saved weights."""
     if not path.is_file():
         raise ValueError(f"{path}: the weights are missing; copy the whole model folder")
     try:
         load_model(module, str(path), strict=True)
     except (SafetensorError, RuntimeError) as error:
         raise ValueError(
-            f"{path}: the weights do not fit or are damaged ({said(error)}); copy or train the model again"
+            f"{path}: the weights do not fit or are damaged ({short_message(error)}); copy or train the model again"
         ) from error
 
 
-def said(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """The beginning of an error's message, on one line."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON for people and programs."""
+    """Writes indented JSON."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """A whole text file, or none of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Writes a text file completely or not at all."""
+    with atomic_write(path) as file:
+        file.write(text)
 
 
 def read_json(path: Path) -> Any:
@@ -184,14 +191,14 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A JSON file that holds names with values."""
-    found = read_json(path)
-    if not isinstance(found, dict):
+    """A JSON file of a model folder that holds an object."""
+    value = read_json(path)
+    if not isinstance(value, dict):
         raise ValueError(f"{path}: damaged (no JSON object); copy or train the model again")
-    return found
+    return value
 
 
-# --- The model card: what a model is, what it was trained on, how well it does, how to use it.
+# The model card
 
 
 FIGURES = ("precision", "recall", "f1")
@@ -201,7 +208,7 @@ INPUTS = {"recognition": '"Your text."', "typing": "[document_with_entities]"}
 def model_card(
     recipe: Recipe, labels: LabelSet, facts: Mapping[str, Any], calibration: Calibration | None = None
 ) -> str:
-    """A README.md with the front matter the hub reads."""
+    """The README.md of a model, with front matter for the hub."""
     types = sorted({label for names in labels.types.values() for label in names})
     return "\n".join([*front_matter(facts), *body(recipe, types, facts), *scores_mean(facts, calibration)]) + "\n"
 
@@ -232,7 +239,7 @@ def front_matter(facts: Mapping[str, Any]) -> list[str]:
 
 
 def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str]:
-    """The part people read."""
+    """The card itself: the system, how to use it, its scores and its training."""
     lines = [
         f"# A {recipe.name} model",
         "",
@@ -263,11 +270,8 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
                     f"precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, F1 {micro['f1']:.2f}"
                 )
     if facts.get("proposals"):
-        found = facts["proposals"]
-        lines.append(
-            f"Proposals: {found['recall']:.2f}% of the entities are among the candidates, "
-            f"{found['cells_per_word']:.2f} per word."
-        )
+        recall, cells = facts["proposals"]["recall"], facts["proposals"]["cells_per_word"]
+        lines.append(f"Proposals: {recall:.2f}% of the entities are among the candidates, {cells:.2f} per word.")
     if facts.get("leaks"):
         lines += ["", facts["leaks"]["said"]]
     for line in [*facts.get("encoder_lines", []), *facts.get("coverage", [])]:
@@ -279,7 +283,7 @@ def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str
 
 
 def about(recipe: Recipe) -> list[str]:
-    """What the model looks at, and what it makes of it."""
+    """The spans that the model considers, and how it decides."""
     if recipe.protocol == "typing":
         return ["It says the types of spans that are given with a document. It finds no entities itself."]
     return [f"{recipe.scope.capitalize()}; {recipe.overlap} decoding; entities are read from {recipe.read_with}."]
@@ -298,7 +302,7 @@ def figures_of(part: str, scores: Mapping[str, Any]) -> str:
 
 
 def scores_mean(facts: Mapping[str, Any], calibration: Calibration | None) -> list[str]:
-    """Whether scores are calibrated, and how well that holds where it was measured."""
+    """Whether scores are calibrated, and the calibration error if it was measured."""
     if calibration is None:
         return ["", "Scores are not calibrated."]
     lines = ["", f"Scores are calibrated: {calibration}, fitted on {calibration.facts.get('decisions')} decisions."]

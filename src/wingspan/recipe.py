@@ -1,6 +1,8 @@
 """A paper is a recipe: which parts, which losses, how long. An ablation is another recipe, never an `if` in a model.
 
 Parts are `functools.partial` objects over real constructors, so that mypy checks them and no registry is needed.
+In order: the settings of a training, the recipe, the model that `assemble` builds from it and the checks that its parts
+fit together, functions that extend recipes, and the ranges that `wingspan tune` searches.
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ Batches = Literal["mixed", "single", "turns"]
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How weights are learned. `factors` and `decays` multiply the learning rate and the weight decay of parameters by
-    the prefix of their name; the longest one that fits counts.
+    """How weights are learned.
+
+    `factors` and `decays` multiply the learning rate and the weight decay of parameters by the prefix of their name; the
+    longest matching prefix counts.
     """
 
     epochs: int = 20
@@ -53,38 +57,38 @@ class TrainSettings:
     schedule_over: Literal["phase", "run"] = "phase"
     """Whether the learning rate rises and falls once in each phase, or once in the whole run."""
     warmup: float = 0.1
-    """The share of all steps in which the learning rate rises."""
+    """The share of all steps during which the learning rate rises."""
     stretch: float = 1.0
-    """The learning rate rises and falls as if there were so many times the steps, and so does not come to its end."""
+    """Stretches the schedule by this factor; it stops before reaching zero."""
     frozen: Sequence[str] = ()
-    """Parameters with one of these in their name stay as they are."""
+    """Parameters with one of these in their name are not trained."""
     weight_decay: float = 0.01
     decays: Mapping[str, float] = field(default_factory=dict)
     decay_bias: bool = False
     adam_eps: float = 1e-8
     correct_bias: bool = True
-    """Whether Adam's means are scaled up while they are young; older implementations for BERT did not."""
+    """Whether Adam corrects the bias of its early means; older implementations for BERT did not."""
     clip: float = 1.0
     accumulate: int | Literal["epoch"] = 1
-    """How many batches share an optimizer step: the mean of their losses. `epoch`: all batches of one do, the sum."""
+    """Batches per optimizer step, with the mean of their losses; `epoch`: all batches of an epoch, with the sum."""
     precision: Literal["no", "bf16", "fp16"] = "no"
     budget: int = 16_384
     """The most units (sentences times longest) of one batch."""
     sampling: Sampling = "proportion"
-    """How often corpora are drawn: by their sentences, all alike, by sentences ** (1 / temperature), or so that each
-    batch has as many of each."""
+    """How often corpora are drawn: by their sentences, all alike, by sentences ** (1 / temperature), or equally many of
+    each in every batch."""
     temperature: float = 2.0
     batches: Batches = "mixed"
-    """Whether a batch mixes corpora or is of a single one; in `turns`, batches that share a step are of several."""
+    """Whether a batch mixes corpora or holds a single one; with `turns`, the batches of one step are of several."""
     whole_batches: bool = False
-    """Whether batches that are not full are left out: the rest of each corpus, another one in each epoch."""
+    """Whether incomplete batches are left out: the rest of each corpus, a different one in each epoch."""
     patience: int | None = None
-    """Stop after so many epochs without a better dev F1, or accuracy where spans are given."""
+    """Stop after this many epochs without a better dev F1 (accuracy if spans are given)."""
     checkpoint_steps: int | None = None
-    """Also keep a state for `--resume` every so many steps; one is kept after each epoch anyway."""
+    """Also save a state for `--resume` every this many steps; one is saved after each epoch anyway."""
 
     def __post_init__(self) -> None:
-        """Numbers that cannot work are said before anything is read."""
+        """Rejects impossible numbers before any data is read."""
         for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
             value = getattr(self, name)
             if isinstance(value, int) and value < 1:
@@ -105,7 +109,7 @@ class TrainSettings:
         return sys.maxsize if self.accumulate == "epoch" else self.accumulate
 
     def share(self, batches: int) -> float:
-        """How much the loss of each batch counts where so many share an optimizer step."""
+        """The weight of each batch's loss when this many share an optimizer step."""
         return 1.0 if self.accumulate == "epoch" else 1.0 / batches
 
 
@@ -141,7 +145,7 @@ class Recipe:
     head: Part | None = None
     candidates: Part = partial(Grid)
     read_with: str = "spans"
-    """The term that reads entities: spans or tags; with links, spans and what fragments are joined to."""
+    """The term that predicts entities: `spans`, `tags`, or `links` for spans and joined fragments."""
     joining: Joining = Joining()
     overlap: Overlap | Literal["auto"] = "auto"
     thresholds: Thresholds = None
@@ -151,7 +155,7 @@ class Recipe:
     train: TrainSettings = TrainSettings()
 
     def __post_init__(self) -> None:
-        """A recipe that cannot read entities is a mistake worth one sentence."""
+        """Rejects recipes that cannot predict entities."""
         if self.read_with not in self.terms:
             raise ValueError(
                 f"recipe {self.name!r} reads with {self.read_with!r} but has terms {', '.join(self.terms)}"
@@ -165,30 +169,30 @@ class Recipe:
 
     @property
     def reader(self) -> str:
-        """The term that reads entities in one piece."""
+        """The term that predicts entities in one piece."""
         return "spans" if self.read_with == "links" else self.read_with
 
     @property
     def ceiling(self) -> int | None:
-        """The widest span that can be found once the recipe is resolved; None where width is no limit."""
+        """The widest span that a resolved recipe can find; None if width is unlimited."""
         unlimited = self.read_with == "tags" or getattr(made_by(self.candidates), "unlimited", False)
         return None if unlimited or self.max_width == "auto" else self.max_width
 
     @property
     def protocol(self) -> Protocol:
-        """Whether a model of this recipe finds spans, or says the types of given ones."""
+        """Whether a model of this recipe finds spans or types given ones."""
         given = getattr(made_by(self.candidates), "given", False) and self.read_with == "spans"
         return "typing" if given else "recognition"
 
     @property
     def unit(self) -> str:
-        """What widths count: words, or pieces where the encoder is set to them."""
+        """The unit of widths: words, or pieces if the encoder is set to them."""
         setting = inspect.signature(self.encoder).parameters.get("unit")
         return str(setting.default) if setting is not None else "word"
 
     @property
     def scope(self) -> str:
-        """Which spans are looked at, in a few words."""
+        """The spans that the model considers, in a few words."""
         if self.protocol == "typing":
             return "given spans of any width"
         if made_by(self.candidates) is not Proposed:
@@ -200,7 +204,7 @@ class Recipe:
 
 
 class Learner(nn.Module):
-    """Model and objectives together: the one module that training wraps, so that every parameter is seen."""
+    """Model and objectives together: the one module that training wraps, so that it sees every parameter."""
 
     def __init__(self, model: SpanModel, objectives: Mapping[str, Objective], weights: Mapping[str, float]) -> None:
         super().__init__()
@@ -246,7 +250,7 @@ def assemble(
 ) -> Learner:
     """Builds the parts of a resolved recipe. Sizes flow from part to part; none is computed by hand.
 
-    `studied` is what objectives found in the training data; with `predicting`, only those that read entities are built.
+    `studied` is what objectives learned from the training data; with `predicting`, only those that predict are built.
     """
     assert isinstance(recipe.max_width, int), "max_width is resolved before assembling"
     assert recipe.overlap != "auto", "overlap is resolved before assembling"
@@ -271,15 +275,32 @@ def assemble(
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 
 
+def agree(
+    name: str, read_with: str, scorer: Scorer | None, objectives: Mapping[str, Objective], *, predicting: bool
+) -> None:
+    """Rejects objectives that need what the other parts of the recipe do not provide."""
+    parts = list(objectives.values())
+    if any(part.needs_gold_vectors for part in parts) and not (scorer and scorer.spans.takes_lists):
+        raise ValueError(f"recipe {name!r}: an objective needs the vectors of gold spans; use spans that take lists")
+    proposed = scorer is not None and isinstance(scorer.candidates, Proposed)
+    if not predicting and proposed != any(isinstance(part, Proposing) for part in parts):
+        raise ValueError(f"recipe {name!r} needs both Proposed and Proposing; see recipe.with_proposals")
+    given = scorer is not None and scorer.candidates.given
+    if given != any(isinstance(part, Typing) for part in parts):
+        raise ValueError(f"recipe {name!r}: candidates Given and the objective Typing need each other")
+    if not objectives[read_with].predicts:
+        raise ValueError(f"recipe {name!r}: {read_with!r} cannot read entities; use spans, tags or links")
+
+
 def expect(part: Any, family: type[T]) -> T:
-    """A part of the wrong family is said here, not as an attribute error later."""
+    """The part, if it is of this family: a clear error now instead of an attribute error later."""
     if not isinstance(part, family):
         raise ValueError(f"a {family.__name__} is needed here, not a {type(part).__name__}")
     return part
 
 
 def reads(term: Term) -> bool:
-    """Whether prediction needs a term's objective."""
+    """Whether prediction needs the objective of a term."""
     return bool(getattr(made_by(term.objective), "predicts", True))
 
 
@@ -289,7 +310,7 @@ def made_by(part: Part | None) -> Any:
 
 
 def needs_grid(name: str, spans: Any, candidates: Any) -> str:
-    """What is said where a span representation gets a list that it cannot take."""
+    """The message for a span representation that cannot take a list of spans."""
     return (
         f"recipe {name!r}: {spans.__name__} needs the whole grid, which {candidates.__name__} does not give; "
         "use other spans, or candidates Grid"
@@ -299,7 +320,7 @@ def needs_grid(name: str, spans: Any, candidates: Any) -> str:
 def with_proposals(
     recipe: Recipe, budget: float = 1.0, weight: float = 1.0, *, threshold: float | None = None
 ) -> Recipe:
-    """A span recipe that looks at the best spans of any width instead of its grid; their scores are one more term."""
+    """A span recipe on the best spans of any width instead of its grid; their scores are one more term."""
     if recipe.spans is None:
         raise ValueError(f"recipe {recipe.name!r} has no spans to propose; start from a span recipe")
     if not getattr(made_by(recipe.spans), "takes_lists", True):
@@ -320,7 +341,7 @@ def bundle(
 ) -> Recipe:
     """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 19.
 
-    `crf` is about the tags that a span recipe gets; `spans`, `head`, `candidates`, `objective` about a tagger's spans.
+    `crf` is for the tags added to a span recipe; `spans`, `head`, `candidates`, `objective` for spans added to a tagger.
     """
     if "tags" in recipe.terms and "spans" in recipe.terms:
         raise ValueError(f"recipe {recipe.name!r} is bundled already; change terms.tags.weight instead")
@@ -331,27 +352,7 @@ def bundle(
     return replace(recipe, terms=terms, spans=spans, head=head, candidates=candidates)
 
 
-# --- Which parts of a recipe need each other, said in one sentence before anything is trained.
-
-
-def agree(
-    name: str, read_with: str, scorer: Scorer | None, objectives: Mapping[str, Objective], *, predicting: bool
-) -> None:
-    """Refuses objectives that ask for what the other parts of the recipe do not give."""
-    parts = list(objectives.values())
-    if any(part.needs_gold_vectors for part in parts) and not (scorer and scorer.spans.takes_lists):
-        raise ValueError(f"recipe {name!r}: an objective needs the vectors of gold spans; use spans that take lists")
-    proposed = scorer is not None and isinstance(scorer.candidates, Proposed)
-    if not predicting and proposed != any(isinstance(part, Proposing) for part in parts):
-        raise ValueError(f"recipe {name!r} needs both Proposed and Proposing; see recipe.with_proposals")
-    given = scorer is not None and scorer.candidates.given
-    if given != any(isinstance(part, Typing) for part in parts):
-        raise ValueError(f"recipe {name!r}: candidates Given and the objective Typing need each other")
-    if not objectives[read_with].predicts:
-        raise ValueError(f"recipe {name!r}: {read_with!r} cannot read entities; use spans, tags or links")
-
-
-# --- Where `wingspan tune` looks for better settings: ranges that a recipe declares, or the shell gives.
+# Ranges of settings that `wingspan tune` searches, declared by a recipe or given in the shell
 
 
 Scalar = None | bool | int | float | str
@@ -359,14 +360,14 @@ Scalar = None | bool | int | float | str
 
 @dataclass(frozen=True)
 class Between:
-    """Any number from low to high; whole numbers where both ends are. `log` looks evenly at orders of magnitude."""
+    """Any number from low to high, whole if both ends are; with `log`, all orders of magnitude alike."""
 
     low: float
     high: float
     log: bool = False
 
     def __post_init__(self) -> None:
-        """Ends that cannot be ends are said where they are written."""
+        """Rejects impossible ends."""
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"a range goes from a lower to a higher number, not from {self.low} to {self.high}")
         if self.log and self.low <= 0:
@@ -374,7 +375,7 @@ class Between:
 
     @property
     def whole(self) -> bool:
-        """Whether only whole numbers are meant."""
+        """Whether the range holds only whole numbers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def holds(self, value: object) -> bool:
@@ -384,7 +385,7 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some values; a list is written as text, as `--set` takes it."""
+    """One of several values; a list is written as text, as `--set` takes it."""
 
     values: tuple[Scalar, ...]
 
@@ -395,7 +396,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Times:
-    """From so many to so many times the recipe's own value, on a log scale: for settings that go with the encoder."""
+    """From low to high times the recipe's value, on a log scale: for settings that depend on the encoder."""
 
     low: float
     high: float
@@ -415,7 +416,7 @@ DEFAULT: dict[str, Range] = {
     "train.warmup": Between(0.0, 0.2),
     "head.dropout": Between(0.0, 0.5),
 }
-"""For recipes that declare none; what a recipe does not have is left out."""
+"""For recipes that declare none; settings that a recipe lacks are left out."""
 
 
 def parse_range(text: str) -> Between | OneOf:
@@ -432,8 +433,8 @@ def parse_range(text: str) -> Between | OneOf:
             raise ValueError
         return Between(low + 0, high + 0, log=len(parts) == 3)
     except (ValueError, TypeError) as error:
-        said = str(error) if str(error).startswith("a ") else "write low:high, low:high:log, or values with commas"
-        raise ValueError(f"{text!r} is no range; {said}") from error
+        reason = str(error) if str(error).startswith("a ") else "write low:high, low:high:log, or values with commas"
+        raise ValueError(f"{text!r} is no range; {reason}") from error
 
 
 def _scalar(text: str) -> Scalar:

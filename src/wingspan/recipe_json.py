@@ -40,11 +40,11 @@ MOVED = {
     "wingspan.encoders.static_pieces:StaticPieces": "wingspan.encoders.static:StaticPieces",
     "wingspan.spans.projected:ProjectedSpans": "wingspan.spans.contextual:ProjectedSpans",
 }
-"""Parts that older model folders name by the modules they had then."""
+"""Parts by the names that older model folders have for them."""
 
 
 def as_json(value: Any) -> Any:
-    """Any value of a recipe as plain data."""
+    """Any value of a recipe as JSON data."""
     if isinstance(value, partial):
         if value.args:
             raise ValueError(f"give the settings of {value.func.__qualname__} by name; {value.args[0]!r} has none")
@@ -125,7 +125,7 @@ def _settings(value: Any, hint: Any, key: str) -> Iterator[Setting]:
 
 
 def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
-    """Plain data as recipe values. `parts` are modules outside wingspan that the caller trusts."""
+    """JSON data as a value of a recipe. `parts` are modules outside wingspan that the caller trusts."""
     if isinstance(value, list):
         return tuple(from_json(part, parts) for part in value)
     if not isinstance(value, dict):
@@ -166,14 +166,14 @@ def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
 
 
 def check_kinds(owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
-    """A setting of another kind than its annotation says comes from a damaged file."""
+    """Rejects settings that do not fit their annotations: the file is damaged."""
     for name, value in settings.items():
         if not any(belongs(value, kind) for kind in kinds(hints[name])):
             raise ValueError(f"recipe.json: {name} of {owner} is damaged ({value!r})")
 
 
 def belongs(value: Any, kind: Any) -> bool:
-    """Whether a value of a recipe is of a kind: `fits`, and what the shell cannot write."""
+    """Whether a value of a recipe is of a kind: like `fits`, and for kinds that the shell cannot write."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
@@ -187,7 +187,7 @@ def belongs(value: Any, kind: Any) -> bool:
 
 
 def part_named(path: str, parts: Sequence[str] = ()) -> type:
-    """The class behind "module:Class", if its module may be imported and it is one of our families."""
+    """The class behind "module:Class", if its module is trusted and it belongs to a family of parts."""
     module, _, name = MOVED.get(path, path).partition(":")
     allowed = module.startswith("wingspan.") or any(module == own or module.startswith(f"{own}.") for own in parts)
     if not allowed:
@@ -219,7 +219,7 @@ def parse(text: str) -> Any:
 
 
 def _set(old: Any, hint: Any, path: list[str], text: str, key: str) -> Any:
-    """The old value with what the path names replaced; `hint` is its annotation."""
+    """The old value with a new value at the path; `hint` is its annotation."""
     if not path:
         return _value(hint, text, key)
     if old is None:  # `encoder.adapters.rank=8` switches adapters on, with their defaults for the rest
@@ -253,18 +253,18 @@ def _known(name: str, known: list[str], key: str) -> str:
 
 
 def _value(hint: Any, text: str, key: str) -> Any:
-    """What was written, as the annotation wants it: `2` and `2.0` are whole numbers, `2` may also be a name."""
+    """The text as the annotation requires it: `2` and `2.0` are whole numbers, `2` may also be a name."""
     if parse(text) is None and NoneType in kinds(hint) and any(map(is_dataclass, kinds(hint))):
         return None  # such settings as adapters can be switched off
-    wanted = [kind for kind in map(expected, kinds(hint)) if kind is not None]
-    if len(wanted) < len(kinds(hint)):
+    choices = [kind for kind in map(expected, kinds(hint)) if kind is not None]
+    if len(choices) < len(kinds(hint)):
         raise ValueError(f"--set {key}: this is a part, not a scalar; write a recipe file to change it")
     value = parse(text)
     whole = int(value) if isinstance(value, float) and value.is_integer() else value
     for choice in (value, whole, text):
         if any(fits(choice, kind) for kind in kinds(hint)):
             return choice
-    raise ValueError(f"--set {key}: expected {' or '.join(wanted)}, not {text!r}")
+    raise ValueError(f"--set {key}: expected {' or '.join(choices)}, not {text!r}")
 
 
 def kinds(hint: Any) -> tuple[Any, ...]:
@@ -294,7 +294,7 @@ SCALARS = {int: "a whole number", float: "a number", bool: "true or false", str:
 
 
 def expected(kind: Any) -> str | None:
-    """What the shell may write for a kind; None where it is nothing for the shell."""
+    """A description of what the shell may write for a kind; None if the shell cannot write it."""
     if get_origin(kind) is Literal:
         return " or ".join(get_args(kind))
     if get_origin(kind) is Sequence:
@@ -305,12 +305,12 @@ def expected(kind: Any) -> str | None:
     return SCALARS.get(kind)
 
 
-# --- Settings as a file: what `wingspan tune` found, and `wingspan train --settings` or a plan takes.
+# Settings as a file, written by `wingspan tune`, read by `wingspan train --settings` and plans
 
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """Which recipe and encoder some settings are for, and the settings as `--set` takes them."""
+    """Settings as `--set` takes them, and the recipe and encoder they are for."""
 
     recipe: str
     encoder: str | None = None
@@ -320,17 +320,17 @@ class SettingsFile:
 def with_settings(
     path: Path | None, recipe: str, encoder: str | None, given: Mapping[str, str]
 ) -> tuple[str | None, dict[str, str]]:
-    """Encoder and settings of a run: what was given for it, and from the file what was not."""
+    """The encoder and settings of a run: the given ones, and from the file the others."""
     if path is None:
         return encoder, dict(given)
-    found = read_settings(path)
-    if _named(found.recipe) != _named(recipe):  # they might be legal in another recipe too, and wrong
-        raise ValueError(f"{path}: these settings are for the recipe {found.recipe!r}, not {recipe!r}")
-    return encoder or found.encoder, {**found.settings, **given}
+    stored = read_settings(path)
+    if _named(stored.recipe) != _named(recipe):  # they may be legal in another recipe, but wrong there
+        raise ValueError(f"{path}: these settings are for the recipe {stored.recipe!r}, not {recipe!r}")
+    return encoder or stored.encoder, {**stored.settings, **given}
 
 
 def _named(recipe: str) -> str:
-    """A recipe file may lie elsewhere by now."""
+    """The recipe's name; a recipe file may have moved to another folder."""
     return Path(recipe).name if recipe.endswith(".py") else recipe
 
 
@@ -347,7 +347,7 @@ def read_settings(path: Path) -> SettingsFile:
 
 
 def write_settings(path: Path, content: SettingsFile, remarks: Sequence[str]) -> None:
-    """Writes the file with remarks on top; a value that is no JSON scalar or list is a word."""
+    """Writes the file with remarks on top."""
     lines = [*(f"# {remark}" for remark in remarks), f"recipe = {json.dumps(content.recipe)}"]
     if content.encoder is not None:
         lines.append(f"encoder = {json.dumps(content.encoder)}")
@@ -357,7 +357,7 @@ def write_settings(path: Path, content: SettingsFile, remarks: Sequence[str]) ->
 
 
 def _toml(text: str) -> str:
-    """Numbers and true or false as such, all else as a text: `--set` reads both alike."""
+    """A TOML value: numbers and booleans as they are, anything else as a string; `--set` reads both alike."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:

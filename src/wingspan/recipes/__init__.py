@@ -17,8 +17,8 @@ NAMES = ("baseline", "bundling", "deep_span", "compress_generate", "conditional"
 
 def variants(name: str) -> dict[str, Callable[[], Recipe]]:
     """The variants of a system; the one named "" is its default."""
-    found: dict[str, Callable[[], Recipe]] = import_module(f"wingspan.recipes.{name}").variants
-    return found
+    variants: dict[str, Callable[[], Recipe]] = import_module(f"wingspan.recipes.{name}").variants
+    return variants
 
 
 def find(name: str) -> Recipe:
@@ -42,7 +42,7 @@ def _system(name: str) -> str:
 
 
 def ranges(name: str) -> dict[str, Range]:
-    """What a system declares for `wingspan tune`, for all its variants; `DEFAULT` where it declares nothing."""
+    """The ranges that a system declares for `wingspan tune`, for all its variants; `DEFAULT` if it declares none."""
     if name.endswith(".py"):
         module = import_file(Path(name))
     else:

@@ -1,8 +1,8 @@
 """Entities in one piece and in several from one model: fragments are found beside entities, and linked.
 
 None of the five papers does this; there is no `paper` variant. `with_links` adds fragments and links to any span
-recipe. `split`, `hull`, `drop` and `nearest` are what can be done without links: learn each fragment as an entity,
-learn all words from the first to the last, learn nothing, or join what was split where it stands close together.
+recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: learn each fragment as an entity, learn all
+words from the first to the last, learn nothing, or join split fragments that are close together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
 
 
 def with_links(recipe: Recipe, weight: float = 1.0) -> Recipe:
-    """A span recipe that finds discontinuous entities as well; entities in one piece are learned and read as before."""
+    """A span recipe that also finds discontinuous entities; those in one piece are learned and predicted as before."""
     if recipe.spans is None or "spans" not in recipe.terms:
         raise ValueError(f"recipe {recipe.name!r} has no spans that could be fragments; start from a span recipe")
     return replace(

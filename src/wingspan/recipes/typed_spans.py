@@ -1,11 +1,11 @@
 """The span-level strategy of SNG (paper 001): static vectors, a BiLSTM with attention inside each span, a softmax.
 
-What was published types given spans: its code looks at gold spans only, and the "F1" of its Table 2 follows from typing
-accuracies (`evaluation.published`). So the default and `paper` are scored by accuracy. `recognize` is the same model as
-a recognizer: all spans, a class for no entity, strict F1.
+The published system types given spans: its code looks at gold spans only, and the "F1" of its Table 2 follows from
+typing accuracies. So the default and `paper` are scored by accuracy. `recognize` is the same model as a recognizer: all
+spans, a class for no entity, strict F1.
 
-`paper` differs from the default in what its code does: all gradients of an epoch make one step of Adam (600 steps in
-all, without dropout), vectors are frozen, discontinuous entities are left out of training.
+`paper` differs from the default as its code does: all gradients of an epoch make one step of Adam (600 steps in all,
+without dropout), vectors are frozen, discontinuous entities are left out of training.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def paper(epochs: int = 600) -> Recipe:
 
 
 def paper_mini_batch() -> Recipe:
-    """The published model, trained in mini-batches as the default is."""
+    """The published model, trained in mini-batches like the default."""
     published = replace(paper(), name="typed_spans/paper-mini-batch", terms=recipe().terms)
     return replace(published, train=replace(TRAIN, epochs=30))
 
 
 def frozen() -> Recipe:
-    """The vectors stay what the file says."""
+    """The vectors are not trained."""
     encoder = partial(StaticEncoder, unknown="hashed", trained=False)
     return replace(recipe(), name="typed_spans/frozen", encoder=encoder)
 

@@ -20,7 +20,7 @@ from wingspan.checkpoint import (
     read_object,
     read_weights,
     rebuild,
-    said,
+    short_message,
     write_json,
     write_text,
     write_weights,
@@ -72,7 +72,9 @@ def save_state(folder: Path, place: Place, learner: nn.Module, optimizer: Any, s
         write_text(folder / "latest", name)
     except (OSError, RuntimeError) as error:  # torch.save says a full disk with the latter
         shutil.rmtree(target, ignore_errors=True)
-        raise OSError(f"{target}: the state could not be written ({said(error)}); the last one is unchanged") from error
+        raise OSError(
+            f"{target}: the state could not be written ({short_message(error)}); the last one is unchanged"
+        ) from error
     for old in folder.glob("step-*"):
         if old.name != name:
             shutil.rmtree(old)
@@ -94,7 +96,9 @@ def load_place(state: Path) -> Place:
     try:
         return Place(**read_object(state / "place.json"))
     except TypeError as error:
-        raise ValueError(f"{state / 'place.json'}: damaged ({said(error)}); start again in another folder") from error
+        raise ValueError(
+            f"{state / 'place.json'}: damaged ({short_message(error)}); start again in another folder"
+        ) from error
 
 
 def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: Any = None) -> None:
@@ -106,7 +110,7 @@ def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: A
         kept = torch.load(state / "optimizer.pt", weights_only=True, map_location="cpu")
         optimizer.load_state_dict(kept["optimizer"])
     except (OSError, RuntimeError, UnpicklingError, KeyError, EOFError) as error:
-        raise ValueError(f"{state}: the optimizer's state is damaged ({said(error)}); start again") from error
+        raise ValueError(f"{state}: the optimizer's state is damaged ({short_message(error)}); start again") from error
     if scaler is not None and kept["scaler"] is not None:
         scaler.load_state_dict(kept["scaler"])
 
