@@ -21,11 +21,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wingspan.batch import Inputs, Tokenize, word_units
-from wingspan.corpora.lexicon import Strings
 from wingspan.encoders import Encoder, Words
 from wingspan.encoders.loading import UNLOADABLE, open_named, open_tokenizer, quiet, said
 from wingspan.encoders.tokenize import PieceTokenize
-from wingspan.encoders.vectors import Case, WordIndex, WordVectors, open_vectors
+from wingspan.encoders.vectors import Case, WordVectors, open_vectors
 from wingspan.layers.lstm import InContext
 from wingspan.text import Sentence
 
@@ -148,7 +147,7 @@ class StaticEncoder(Encoder):
         own = [forms[word] or (word.lower() if case == "lower" else word) for word in counts]
         learned = list(dict.fromkeys(own)) if self.trained else []
         dev = (source.form_of(word, case) for word in {word: None for one in others for word in one.words})
-        first = source.first(len(source) if self.keep is None else self.keep)
+        first = source.words[: self.keep]
         wanted = dict.fromkeys(form for form in chain(forms.values(), dev, first) if form is not None)
         table = torch.from_numpy(source.of(list(wanted)))
         stand_ins = self._stand_ins(source, list(wanted), table)
@@ -241,9 +240,7 @@ class StaticEncoder(Encoder):
 def random_vectors(words: Iterable[str], size: int, case: Case) -> WordVectors:
     """A vector at random for each word."""
     forms = dict.fromkeys(word.lower() if case == "lower" else word for word in words)
-    whole = [word for word in forms if word == word.encode("utf-8", "ignore").decode()]  # no half surrogate pairs
-    draws = torch.randn(len(whole), size) * RANDOM_SPREAD
-    return WordVectors(WordIndex.of(Strings.of(whole)), draws.numpy())
+    return WordVectors(list(forms), (torch.randn(len(forms), size) * RANDOM_SPREAD).numpy())
 
 
 # --- The input embeddings of a pretrained model as static vectors: a word is the mean of its pieces, so none is
