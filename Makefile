@@ -29,7 +29,7 @@ contracts: .venv/.installed-dev
 	touch $@
 
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,spacy,hub,tensorboard,plots,tune,bleu,quantized]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim]"
 	touch $@
 
 clean:

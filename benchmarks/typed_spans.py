@@ -3,7 +3,7 @@
 python benchmarks/typed_spans.py --data $WINGSPAN_DATA --vectors FOLDER --output benchmarks/results/typed_spans.jsonl
 
 FOLDER has one file of word vectors for each corpus, made of its training text only, for example
-wingspan vectors --train $WINGSPAN_DATA/genia/train.jsonl --output FOLDER/genia.npz
+wingspan vectors $WINGSPAN_DATA/genia/train.jsonl --output FOLDER/genia.npz
 
 The best of the epochs is chosen on dev; test is scored once.
 """

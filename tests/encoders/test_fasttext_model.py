@@ -3,7 +3,6 @@ import struct
 import numpy as np
 import pytest
 
-from wingspan.encoders import vectors
 from wingspan.encoders.vectors import MAGIC, fnv, open_vectors
 
 WORDS = ["the", "naïve", "</s>"]
@@ -34,25 +33,31 @@ def test_the_hash():
     assert fnv("ï".encode()) == hash_of("ï")
 
 
-@pytest.mark.parametrize("small", [0, 1 << 20])
-def test_a_word_is_the_mean_of_its_row_and_its_parts(tmp_path, monkeypatch, small):
-    monkeypatch.setattr(vectors, "SMALL", small)
+def test_a_word_is_the_mean_of_its_row_and_its_parts(tmp_path):
     (tmp_path / "m.bin").write_bytes(model())
-    for _ in range(2):  # the second time from the cache, where there is one
-        source = open_vectors(tmp_path / "m.bin")
-        parts = [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("<th", "<the", "the", "the>", "he>")]
-        wide = [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("<na", "<naï", "naï", "naïv", "aïv", "aïve", "ïve")]
-        wide += [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("ïve>", "ve>")]
-        expected = [MATRIX[[0, *parts]].mean(0), MATRIX[[1, *wide]].mean(0), MATRIX[2]]
-        np.testing.assert_allclose(source.of(WORDS), expected, rtol=1e-6)
-        np.testing.assert_allclose(source.rows([0, 1, 2]), expected, rtol=1e-6)
-        assert source.first(5) == WORDS
-        unknown = [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("<He", "<He>", "He>")]
-        np.testing.assert_allclose(source.of(["He"]), [MATRIX[unknown].mean(0)], rtol=1e-6)
-        assert source.form_of("He") == "He"  # every word is known by its parts
-        assert source.form_of("The") == "the"
-        assert source.form_of("") is None  # "<>" has no part of three characters
-    assert (tmp_path / "m.bin.cache").exists() == (small == 0)
+    source = open_vectors(tmp_path / "m.bin")
+    parts = [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("<th", "<the", "the", "the>", "he>")]
+    wide = [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("<na", "<naï", "naï", "naïv", "aïv", "aïve", "ïve")]
+    wide += [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("ïve>", "ve>")]
+    expected = [MATRIX[[0, *parts]].mean(0), MATRIX[[1, *wide]].mean(0), MATRIX[2]]
+    np.testing.assert_allclose(source.of(WORDS), expected, rtol=1e-6)
+    assert source.words == WORDS
+    unknown = [len(WORDS) + hash_of(gram) % BUCKETS for gram in ("<He", "<He>", "He>")]
+    np.testing.assert_allclose(source.of(["He"]), [MATRIX[unknown].mean(0)], rtol=1e-6)
+    assert source.form_of("He") == "He"  # every word is known by its parts
+    assert source.form_of("The") == "the"
+    assert source.form_of("") is None  # "<>" has no part of three characters
+
+
+def test_a_model_of_gensim_reads_as_gensim_reads_it(tmp_path):
+    models = pytest.importorskip("gensim.models.fasttext")
+    texts = [["the", "naïve", "approach"], ["another", "approach"]] * 5
+    trained = models.FastText(texts, vector_size=5, min_count=1, bucket=50, epochs=1, workers=1)
+    models.save_facebook_model(trained, str(tmp_path / "m.bin"))
+    source, expected = open_vectors(tmp_path / "m.bin"), models.load_facebook_vectors(str(tmp_path / "m.bin"))
+    assert source.words == expected.index_to_key
+    words = ["approach", "naïve", "the", "approaches", "unnaïve"]
+    np.testing.assert_allclose(source.of(words), [expected[word] for word in words], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_a_word_is_the_mean_of_its_row_and_its_parts(tmp_path, monkeypatch, smal
         (model(version=9), "of version 9, not 12"),
         (model()[:200], "the file was cut off"),
         (model()[:90], "the file was cut off"),
-        (model(["r\udce9d"]), "is no UTF-8"),
+        (model(["r\udce9d"]), "is not UTF-8"),
     ],
 )
 def test_a_damaged_model_is_refused(tmp_path, content, message):

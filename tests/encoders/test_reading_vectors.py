@@ -51,7 +51,7 @@ def test_a_decoder_starts_from_them(tmp_path):
 def test_words_may_hold_spaces_and_any_character(tmp_path):
     (tmp_path / "v.txt").write_text("word 1 2\n. . . 3 4\nnew\u00a0york 5 6\n☃ 7 8 \n 9 1\n", encoding="utf-8")
     source = open_vectors(tmp_path / "v.txt")
-    assert source.first(9) == ["word", ". . .", "new\u00a0york", "☃", ""]
+    assert source.words == ["word", ". . .", "new\u00a0york", "☃", ""]
     assert source.of([". . .", "☃", ""]).tolist() == [[3, 4], [7, 8], [9, 1]]
     assert source.form_of("WORD") == "word"
     assert source.form_of("WORD", "exact") is None
@@ -76,7 +76,7 @@ def test_word2vec_binary_plain_and_packed(tmp_path, newline):
     (tmp_path / "v.bin.gz").write_bytes(gzip.compress(content))
     for name in ("v.bin", "v.bin.gz"):
         source = open_vectors(tmp_path / name)
-        assert source.first(3) == list(WORDS)
+        assert source.words == list(WORDS)
         np.testing.assert_array_equal(source.of(list(WORDS)), np.array(list(WORDS.values()), np.float32))
 
 
@@ -86,9 +86,9 @@ def test_word2vec_binary_plain_and_packed(tmp_path, newline):
         ("red 1 2 3\ncell 4 5\n", "v.txt:2: 2 numbers where 3 are expected"),
         ("red 1 2 3\ncell 4.5 5 6 7\n", "v.txt:2: 4 numbers where 3 are expected"),
         ("red 1 2 3\n\ncell 4 5 6\n", "v.txt:2: 0 numbers"),
-        ("red 1 2\nblue 1 2\nred 3 4\n", "v.txt:3: 'red' stands in line 1 already; remove one line"),
-        ("2 2\nred 1 2\nred 3 4\n", "v.txt:3: 'red' stands in line 2 already; remove one line"),
-        ("3 2\nred 1 2\nblue 3 4\n", "v.txt:1: 3 words are announced, but there are 2; the file was cut off"),
+        ("red 1 2\nblue 1 2\nred 3 4\n", "v.txt:3: 'red' is already word 1; remove one of them"),
+        ("2 2\nred 1 2\nred 3 4\n", "v.txt:3: 'red' is already word 1; remove one of them"),
+        ("3 2\nred 1 2\nblue 3 4\n", "v.txt:1: announces 3 words, but there are 2; the file was cut off"),
         ("red 1 2\nblue nan 4\n", "v.txt:2: the vector of 'blue' has a number that is not finite; remove the word"),
         ("2 2\nred 1 2\nblue 1e40 4\n", "v.txt:3: the vector of 'blue' has a number that is not finite"),
         (binary({**WORDS, "blue": [1.0, float("inf"), 2.0]}), "v.txt: word 4: the vector of 'blue' has a number"),
@@ -98,9 +98,9 @@ def test_word2vec_binary_plain_and_packed(tmp_path, newline):
             "red 1 2\nr\udce9d 1 2\n",
             "v.txt:2: byte 2 of the line .* is 0xe9, which is no UTF-8",
         ),
-        (binary(WORDS)[:-3], "v.txt: 3 words are announced, but it ends in word 3; the file was cut off"),
-        (binary(WORDS) + b"more", "v.txt: there is more than the 3 words"),
-        (binary({"ab": [1.25, 2.5]}).replace(b"ab", b"\xe9b"), r"v.txt: word 1 \(b'\\xe9b'\) is no UTF-8"),
+        (binary(WORDS)[:-3], "v.txt: announces 3 words, but ends in word 3; the file was cut off"),
+        (binary(WORDS) + b"more", "v.txt: has more than the 3 words"),
+        (binary({"ab": [1.25, 2.5]}).replace(b"ab", b"\xe9b"), r"v.txt: word 1 \(b'\\xe9b'\) is not UTF-8"),
     ],
 )
 def test_a_damaged_file_is_refused_with_its_line(tmp_path, content, message):

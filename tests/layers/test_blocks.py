@@ -4,7 +4,7 @@ import pytest
 import torch
 from towers import configured
 
-from wingspan.layers.bert_blocks import attention_bias, compiled_layer, layers_of, project, run_layer
+from wingspan.layers.bert_blocks import attention_bias, layers_of, project, run_layer
 from wingspan.spans.deep import same
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -63,36 +63,3 @@ def test_a_mask_adds_nothing_or_hides_and_its_rows_are_aligned():
     assert bias.shape == (1, 1, 2, 3)
     assert bias.stride(2) == 16
     assert bias[0, 0].tolist() == [[0, -torch.inf, 0], [-torch.inf, 0, 0]]
-
-
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # said by the translation
-@pytest.mark.parametrize("kind", ["bert", "roberta", "electra"])
-def test_a_compiled_layer_gives_what_a_plain_one_gives_for_batches_of_any_size(kind):
-    encoder = configured(kind, num_hidden_layers=2)
-    compiled = compiled_layer("aot_eager")  # the translation without the compiler, which takes a minute
-    for words, queries in ((9, 4), (12, 7)):
-        tokens = torch.randint(3, 30, (2, words), generator=torch.Generator().manual_seed(words))
-        states = [layer.detach() for layer in encoder(tokens).layers[:-1]]
-        bias = attention_bias(torch.ones(1, queries, words, dtype=torch.bool).tril(3), torch.float32)
-        outputs, gradients = [], []
-        for run in (run_layer, compiled):
-            spans = torch.ones(2 * queries, 8, requires_grad=True)
-            for layer in layers_of(encoder.blocks, states, torch.float32, same, together=True):
-                spans = run(layer, spans, bias, False)
-            outputs.append(spans)
-            gradients.append(torch.autograd.grad(spans.square().sum(), list(encoder.blocks.parameters())))
-        torch.testing.assert_close(*outputs)
-        for one, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(one, other)
-
-
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # said by the translation
-def test_where_nothing_can_be_compiled_one_sentence_says_what_is_missing():
-    def broken(*given):
-        raise RuntimeError("no compiler")
-
-    encoder = configured()
-    (layer, *_) = layers_of(encoder.blocks, encoder(TOKENS).layers[:-1], torch.float32, same, together=True)
-    bias = attention_bias(torch.ones(1, 4, 9, dtype=torch.bool), torch.float32)
-    with pytest.raises(ValueError, match="torch.compile does not work here .*no compiler.* leave compiled out"):
-        compiled_layer(broken)(layer, torch.ones(2 * 4, 8), bias, False)

@@ -31,6 +31,8 @@ class Encoder(nn.Module, ABC):
 
     size: int
     tokenize: Tokenize
+    saved_in: Path | None = None
+    """The folder of the saved model that is rebuilt: then its files are read, and nothing is opened by a name."""
     adapters: Lora | None = None
     """What learns beside frozen weights, where not all of the encoder does."""
     keep_layers: int = 0
@@ -69,6 +71,9 @@ class Encoder(nn.Module, ABC):
         """Writes what a rebuild needs besides weights: configuration and tokenizer."""
 
     @classmethod
-    @abstractmethod
     def rebuild(cls, folder: Path, **settings: Any) -> Self:
-        """The encoder of a saved model, without weights: from the files in the folder, never from a name."""
+        """The encoder of a saved model, without weights; its constructor finds the folder in `saved_in`."""
+        encoder = cls.__new__(cls)
+        encoder.saved_in = folder
+        cls.__init__(encoder, **settings)
+        return encoder

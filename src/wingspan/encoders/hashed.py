@@ -9,8 +9,6 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 import torch
@@ -103,8 +101,3 @@ class HashedEncoder(Encoder):
         top = top * inputs.unit_mask.unsqueeze(-1)
         count = inputs.unit_mask.sum(-1, keepdim=True).clamp(min=1)
         return Words(top, (), top.sum(1) / count, inputs.unit_mask)
-
-    @classmethod
-    def rebuild(cls, folder: Path, **settings: Any) -> Self:
-        """Nothing is read: the settings say everything."""
-        return cls(**settings)

@@ -26,6 +26,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # what transformers raises for a bad name or folder
+BASE = "encoder/base.json"  # which base a quantized model has
 RATES = ("dropout", "attention_dropout", "activation_dropout")  # where T5, BART and their kin keep plain numbers
 
 
@@ -51,9 +52,36 @@ def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bi
             return open_model(where, revision, dtype, bits), open_tokenizer(where, revision)
     except UNLOADABLE as error:
         raise ValueError(
-            f"encoder {name!r} cannot be loaded ({said(error)}); "
+            f"encoder {name!r} cannot be loaded ({brief(error)}); "
             "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
         ) from error
+
+
+def open_saved(
+    folder: Path, name: str, dtype: torch.dtype, quantize: Bits | None
+) -> tuple[Any, Any, dict[str, Any] | None]:
+    """Model, tokenizer and record of a quantized base, from a saved model's folder; the model has no weights yet.
+
+    A quantized base is not in the folder: it is opened by its name again, and must be the same.
+    """
+    with reading(folder), quiet():
+        tokenizer = open_tokenizer(folder)
+        if quantize is None:
+            return build_model(folder / "encoder"), tokenizer, None
+        base = json.loads((folder / BASE).read_text(encoding="utf-8"))
+    model, _ = open_named(name, base["revision"], dtype, quantize)
+    if base_record(name, base["revision"], model) != base:
+        raise ValueError(f"{folder}: the base {name!r} has other weights now than this model was trained on")
+    return model, tokenizer, base
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Names the folder if the encoder's files in it cannot be read."""
+    try:
+        yield
+    except (*UNLOADABLE, KeyError, TypeError) as error:
+        raise ValueError(f"{folder}: the encoder's files are missing or damaged ({brief(error)})") from error
 
 
 def open_model(where: str | Path, revision: str | None, dtype: torch.dtype, bits: Any = None) -> Any:
@@ -105,7 +133,7 @@ def set_dropout(model: nn.Module, rate: float) -> None:
                 setattr(part, name, rate)
 
 
-def said(error: BaseException) -> str:
+def brief(error: BaseException) -> str:
     """The beginning of an error's message on one line."""
     return " ".join(str(error).split())[:200]
 
@@ -180,8 +208,9 @@ def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
     try:
         try_out(bitsandbytes, bits, dtype)
     except UNSUPPORTED as error:
-        said = " ".join(str(error).split())[:200]
-        raise ValueError(f"encoder.quantize={bits} does not work on this platform ({said}); leave it out") from error
+        raise ValueError(
+            f"encoder.quantize={bits} does not work on this platform ({brief(error)}); leave it out"
+        ) from error
     from transformers import BitsAndBytesConfig
 
     if bits == "8bit":

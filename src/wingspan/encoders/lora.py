@@ -6,7 +6,7 @@ See: Hu et al. 2022, arXiv 2106.09685; paper 004 trains its T5 encoder so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -89,7 +89,8 @@ def merged_layer(layer: Any) -> nn.Linear:
 
 def merge(model: nn.Module) -> None:
     """Makes a plain Transformer of an adapted one, for good."""
-    put_back(model, {name: merged_layer(layer) for name, layer in adapted_layers(model).items()})
+    for name, layer in adapted_layers(model).items():
+        model.set_submodule(name, merged_layer(layer))
 
 
 @contextmanager
@@ -100,14 +101,8 @@ def merged(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        put_back(model, layers)
-
-
-def put_back(model: nn.Module, layers: Mapping[str, nn.Module]) -> None:
-    """Puts layers where their names say."""
-    for name, layer in layers.items():
-        owner, _, last = name.rpartition(".")
-        setattr(model.get_submodule(owner), last, layer)
+        for name, layer in layers.items():
+            model.set_submodule(name, layer)
 
 
 def counted(module: nn.Module) -> tuple[int, int]:

@@ -5,11 +5,10 @@ Only weights in safetensors are read and no code from a model's folder is ever r
 
 from __future__ import annotations
 
-import inspect
 import json
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,15 +16,12 @@ from torch import Tensor, nn
 from wingspan.batch import SHAPES, Inputs
 from wingspan.encoders import Encoder, Words
 from wingspan.encoders.loading import (
-    UNLOADABLE,
+    BASE,
     Bits,
     base_record,
-    build_model,
     keep_exact,
     open_named,
-    open_tokenizer,
-    quiet,
-    said,
+    open_saved,
     set_dropout,
     store_elsewhere,
 )
@@ -37,7 +33,6 @@ from wingspan.layers.corpus import CorpusTokens
 from wingspan.layers.pooling import Pooling, pool_pieces
 
 Precision = Literal["float32", "bfloat16", "float16"]
-BASE = "encoder/base.json"
 
 
 class PretrainedEncoder(Encoder):
@@ -71,45 +66,17 @@ class PretrainedEncoder(Encoder):
         corpus_token: CorpusToken | None = None,
         corpora: tuple[str, ...] = (),
     ) -> None:
-        model, tokenizer = open_named(name, revision, getattr(torch, dtype), quantize)
-        self._set_up(
-            model,
-            tokenizer,
-            unit=unit,
-            pooling=pooling,
-            shapes=shapes,
-            dropout=dropout,
-            word_dropout=word_dropout,
-            dtype=dtype,
-            max_length=max_length,
-            gradient_checkpointing=gradient_checkpointing,
-            adapters=adapters,
-            corpus_token=corpus_token,
-            corpora=corpora,
-            base=None if quantize is None else base_record(name, revision, model),
-        )
-
-    def _set_up(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        unit: Literal["word", "piece"],
-        pooling: Pooling,
-        shapes: bool | None,
-        dropout: float | None,
-        word_dropout: float,
-        dtype: Precision,
-        max_length: int,
-        gradient_checkpointing: bool,
-        adapters: Lora | None,
-        corpus_token: CorpusToken | None,
-        corpora: tuple[str, ...],
-        base: dict[str, Any] | None,
-    ) -> None:
+        precision = getattr(torch, dtype)
+        base = None
+        if self.saved_in is not None:
+            model, tokenizer, base = open_saved(self.saved_in, name, precision, quantize)
+        else:
+            model, tokenizer = open_named(name, revision, precision, quantize)
+            if quantize is not None:
+                base = base_record(name, revision, model)
         super().__init__()
         if base is None:
-            model.to(getattr(torch, dtype))
+            model.to(precision)
         else:
             model.requires_grad_(False)
             store_elsewhere(model, MARK)
@@ -219,31 +186,3 @@ class PretrainedEncoder(Encoder):
         self.tokenizer.save_pretrained(folder)
         if self.base is not None:
             (folder / BASE).write_text(json.dumps(self.base, indent=1) + "\n", encoding="utf-8")
-
-    @classmethod
-    def rebuild(cls, folder: Path, **settings: Any) -> Self:
-        """From `encoder/config.json` and the tokenizer's files; the name is only a record of where it came from.
-
-        A quantized base is not in the folder: it is opened by its name again, and must be the one it was.
-        """
-        chosen = inspect.signature(cls).bind(**settings)
-        chosen.apply_defaults()
-        own = dict(chosen.arguments)
-        name, _, quantize = own.pop("name"), own.pop("revision"), own.pop("quantize")
-        base = None
-        try:
-            with quiet():
-                tokenizer = open_tokenizer(folder)
-                if quantize is not None:
-                    base = json.loads((folder / BASE).read_text(encoding="utf-8"))
-                else:
-                    model = build_model(folder / "encoder")
-        except UNLOADABLE as error:
-            raise ValueError(f"{folder}: the encoder's files are missing or damaged ({said(error)})") from error
-        if base is not None:
-            model, _ = open_named(name, base["revision"], getattr(torch, own["dtype"]), quantize)
-            if base_record(name, base["revision"], model) != base:
-                raise ValueError(f"{folder}: the base {name!r} has other weights now than this model was trained on")
-        encoder = cls.__new__(cls)
-        encoder._set_up(model, tokenizer, **own, base=base)
-        return encoder

@@ -5,14 +5,13 @@ Which words a model holds is fixed when it is fitted, and stored with it: a save
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -21,12 +20,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wingspan.batch import Inputs, Tokenize, word_units
-from wingspan.corpora.lexicon import Strings
 from wingspan.encoders import Encoder, Words
-from wingspan.encoders.loading import UNLOADABLE, open_named, open_tokenizer, quiet, said
+from wingspan.encoders.loading import open_named, open_tokenizer, quiet, reading
 from wingspan.encoders.tokenize import PieceTokenize
-from wingspan.encoders.vectors import Case, WordIndex, WordVectors, open_vectors
+from wingspan.encoders.vectors import Case, WordVectors, open_vectors
 from wingspan.layers.lstm import InContext
+from wingspan.layers.pooling import pool_pieces
 from wingspan.text import Sentence
 
 Unknown = Literal["zero", "random", "mean", "hashed"]
@@ -111,28 +110,22 @@ class StaticEncoder(Encoder):
         buckets: int = 20_000,
         max_length: int = 256,
     ) -> None:
-        source = open_vectors(vectors) if vectors is not None else None
-        self._set_up(source.size if source else size, trained, unknown, case, hidden, dropout, buckets, max_length)
-        self.source, self.keep, self.name = source, keep, vectors
-
-    def _set_up(
-        self,
-        size: int,
-        trained: bool,
-        unknown: Unknown,
-        case: Case,
-        hidden: int,
-        dropout: float,
-        buckets: int,
-        max_length: int,
-    ) -> None:
+        words: dict[str, Any] = {"size": size, "learned": [], "fixed": []}
+        self.source = None
+        if self.saved_in is not None:
+            words = read_vocabulary(self.saved_in)
+        elif vectors is not None:
+            self.source = open_vectors(vectors)
+            words["size"] = self.source.size
         super().__init__()
+        self.keep, self.name, self.trained, self.vector_size = keep, vectors, trained, words["size"]
         self.tokenize = StaticTokenize(unknown, case, buckets, max_length)
-        self.vector_size, self.trained = size, trained
-        self.context = InContext(size, hidden, dropout)
+        self.tokenize.learn(words["learned"], words["fixed"])
+        self.context = InContext(self.vector_size, hidden, dropout)
         self.size = self.context.size
-        self.said: list[str] = []
-        self._hold(torch.zeros(0, size), torch.zeros(1 + self.tokenize.buckets, size))
+        self.summary: list[str] = []
+        rows = 1 + self.tokenize.buckets + len(words["fixed"])
+        self._hold(torch.zeros(len(words["learned"]), self.vector_size), torch.zeros(rows, self.vector_size))
 
     def _hold(self, learned: Tensor, fixed: Tensor) -> None:
         self.learned = nn.Parameter(learned) if self.trained else None
@@ -148,7 +141,7 @@ class StaticEncoder(Encoder):
         own = [forms[word] or (word.lower() if case == "lower" else word) for word in counts]
         learned = list(dict.fromkeys(own)) if self.trained else []
         dev = (source.form_of(word, case) for word in {word: None for one in others for word in one.words})
-        first = source.first(len(source) if self.keep is None else self.keep)
+        first = source.words[: self.keep]
         wanted = dict.fromkeys(form for form in chain(forms.values(), dev, first) if form is not None)
         table = torch.from_numpy(source.of(list(wanted)))
         stand_ins = self._stand_ins(source, list(wanted), table)
@@ -162,7 +155,7 @@ class StaticEncoder(Encoder):
         )
         known = sum(count for word, count in counts.items() if forms[word] is not None)
         kinds = sum(form is not None for form in forms.values())
-        self.said = [
+        self.summary = [
             f"Static vectors: {self.vector_size} numbers from {self.name or 'a random draw'}, "
             f"{'trained' if self.trained else 'frozen'}; {kinds:,} of {len(forms):,} different training words have one "
             f"({100 * known / max(1, counts.total()):.1f}% of the text), others: {self.tokenize.unknown}. "
@@ -190,16 +183,14 @@ class StaticEncoder(Encoder):
 
     def lines(self) -> list[str]:
         """What part of the training text has vectors."""
-        return self.said
+        return self.summary
 
     def forward(self, inputs: Inputs) -> Words:
         """The vectors of the words, and their mean."""
         mask = inputs.unit_mask
         own = self._look_up(inputs.tokens)  # (B, T, D)
         if self.tokenize.unknown == "hashed":  # some words are the mean of several rows
-            owner = inputs.unit_of_token.unsqueeze(-1).expand_as(own)
-            room = own.new_zeros(len(own), mask.shape[1] + 1, own.shape[-1])
-            own = room.scatter_reduce(1, owner, own, "mean", include_self=False)[:, :-1]
+            own = pool_pieces(own, inputs.unit_of_token, mask.shape[1], "mean", 0)
         top = self.context(own, mask)
         return Words(top, (), top.sum(1) / mask.sum(-1, keepdim=True).clamp(min=1), mask)
 
@@ -217,33 +208,21 @@ class StaticEncoder(Encoder):
         record = {"size": self.vector_size, "learned": words[:count], "fixed": words[count:]}
         (folder / VOCABULARY).write_text(json.dumps(record), encoding="utf-8")
 
-    @classmethod
-    def rebuild(cls, folder: Path, **settings: Any) -> Self:
-        """From the words in the folder; the file's name is only a record of where the vectors came from."""
-        chosen = inspect.signature(cls).bind(**settings)
-        chosen.apply_defaults()
-        own = {name: value for name, value in chosen.arguments.items() if name not in ("vectors", "keep", "size")}
-        try:
-            record = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-            size, learned, fixed = record["size"], record["learned"], record["fixed"]
-            encoder = cls.__new__(cls)
-            encoder._set_up(size, **own)
-            encoder.tokenize.learn(learned, fixed)
-            behind = 1 + encoder.tokenize.buckets + len(fixed)
-            encoder._hold(torch.zeros(len(learned), size), torch.zeros(behind, size))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{folder / VOCABULARY}: missing or damaged ({error}); copy or train the model again"
-            ) from error
-        return encoder
+
+def read_vocabulary(folder: Path) -> dict[str, Any]:
+    """The words of a saved model, and the size of their vectors."""
+    path = folder / VOCABULARY
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {name: record[name] for name in ("size", "learned", "fixed")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: missing or damaged ({error}); copy or train the model again") from error
 
 
 def random_vectors(words: Iterable[str], size: int, case: Case) -> WordVectors:
     """A vector at random for each word."""
     forms = dict.fromkeys(word.lower() if case == "lower" else word for word in words)
-    whole = [word for word in forms if word == word.encode("utf-8", "ignore").decode()]  # no half surrogate pairs
-    draws = torch.randn(len(whole), size) * RANDOM_SPREAD
-    return WordVectors(WordIndex.of(Strings.of(whole)), draws.numpy())
+    return WordVectors(list(forms), (torch.randn(len(forms), size) * RANDOM_SPREAD).numpy())
 
 
 # --- The input embeddings of a pretrained model as static vectors: a word is the mean of its pieces, so none is
@@ -270,21 +249,20 @@ class StaticPieces(Encoder):
         max_length: int = 256,
         revision: str | None = None,
     ) -> None:
-        model, tokenizer = open_named(name, revision, torch.float32, None)
-        table: Tensor = model.get_input_embeddings().weight.detach().clone()
-        self._set_up(table, tokenizer, trained, hidden, dropout, max_length)
-        self.name = name
-
-    def _set_up(
-        self, table: Tensor, tokenizer: Any, trained: bool, hidden: int, dropout: float, max_length: int
-    ) -> None:
+        if self.saved_in is not None:
+            with reading(self.saved_in), quiet():
+                rows, size = json.loads((self.saved_in / TABLE).read_text(encoding="utf-8"))["table"]
+                table, tokenizer = torch.zeros(rows, size), open_tokenizer(self.saved_in)
+        else:
+            model, tokenizer = open_named(name, revision, torch.float32, None)
+            table = model.get_input_embeddings().weight.detach().clone()
         super().__init__()
+        self.name = name if self.saved_in is None else ""
         self.tokenizer = tokenizer
         self.tokenize = PieceTokenize(tokenizer, max_length, "word", len(table))
         self.table = nn.Embedding.from_pretrained(table, freeze=not trained)
         self.context = InContext(table.shape[1], hidden, dropout)
         self.size = self.context.size
-        self.name = ""
 
     def lines(self) -> list[str]:
         """Where the vectors are from."""
@@ -296,10 +274,7 @@ class StaticPieces(Encoder):
     def forward(self, inputs: Inputs) -> Words:
         """The mean of each word's pieces, and the mean of all words."""
         mask = inputs.unit_mask
-        pieces = self.table(inputs.tokens)  # (B, T, D)
-        owner = inputs.unit_of_token.unsqueeze(-1).expand_as(pieces)
-        room = pieces.new_zeros(len(pieces), mask.shape[1] + 1, pieces.shape[-1])  # one row more: specials, padding
-        own = room.scatter_reduce(1, owner, pieces, "mean", include_self=False)[:, :-1]
+        own = pool_pieces(self.table(inputs.tokens), inputs.unit_of_token, mask.shape[1], "mean", 0)  # (B, L, D)
         top = self.context(own, mask)
         return Words(top, (), top.sum(1) / mask.sum(-1, keepdim=True).clamp(min=1), mask)
 
@@ -307,22 +282,6 @@ class StaticPieces(Encoder):
         """The tokenizer's files, and the shape of the table."""
         self.tokenizer.save_pretrained(folder)
         (folder / TABLE).write_text(json.dumps({"table": list(self.table.weight.shape)}), encoding="utf-8")
-
-    @classmethod
-    def rebuild(cls, folder: Path, **settings: Any) -> Self:
-        """From the tokenizer's files; the name is only a record of where the table came from."""
-        chosen = inspect.signature(cls).bind(**settings)
-        chosen.apply_defaults()
-        own = {name: value for name, value in chosen.arguments.items() if name not in ("name", "revision")}
-        encoder = cls.__new__(cls)
-        try:
-            rows, size = json.loads((folder / TABLE).read_text(encoding="utf-8"))["table"]
-            with quiet():
-                tokenizer = open_tokenizer(folder)
-            encoder._set_up(torch.zeros(rows, size), tokenizer, **own)
-        except (*UNLOADABLE, KeyError, TypeError) as error:
-            raise ValueError(f"{folder}: the encoder's files are missing or damaged ({said(error)})") from error
-        return encoder
 
 
 # --- A word as the hashes of its parts: what words that have no vector share with those that have one.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -182,30 +181,6 @@ def join(form: Form, weights: dict[str, Pair], part: str, rows: Tensor, change: 
     """Linear layer, dropout, residual connection, layer norm."""
     change = F.dropout(F.linear(change, *weights[f"{part}.dense"]), form.dropout[part], training)
     return F.layer_norm(rows + change, rows.shape[-1:], *weights[f"{part}.LayerNorm"], form.eps[part])
-
-
-@cache
-def compiled_layer(backend: str | Callable[..., Any] = "inductor") -> Callable[..., Tensor]:
-    """`run_layer` through `torch.compile`, with sizes left open: a few translations, not one for each batch.
-
-    The first layer has its own, as have grids, lists, and batches of one sentence. After eight in one process torch
-    runs what is new without, and says so in its log.
-    """
-    from torch._dynamo.exc import TorchDynamoException  # takes a second to import
-
-    translated: Callable[..., Tensor] = torch.compile(run_layer, dynamic=True, backend=backend)
-
-    def run(*given: Any) -> Tensor:
-        try:
-            return translated(*given)
-        except TorchDynamoException as error:
-            said = " ".join(str(error).strip().splitlines()[:2])  # who says it, and what
-            raise ValueError(
-                f"DeepSpans.compiled: torch.compile does not work here ({said}); "
-                "it needs a C++ compiler, and Triton on a GPU: install them or leave compiled out"
-            ) from error
-
-    return run
 
 
 # --- An encoder's blocks of the BERT shape in fewer operations: query, key and value are one product.

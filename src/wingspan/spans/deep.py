@@ -25,7 +25,7 @@ from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers import grid
 from wingspan.layers.autocast import working_type
-from wingspan.layers.bert_blocks import Fold, attention_bias, bert_shaped, compiled_layer, layers_of, run_layer
+from wingspan.layers.bert_blocks import Fold, attention_bias, bert_shaped, layers_of, run_layer
 from wingspan.layers.pooling import WordScores, attend_listed
 from wingspan.spans import SpanRepresentation
 
@@ -51,7 +51,7 @@ class DeepSpans(SpanRepresentation):
     Its blocks start as copies of the encoder's, or are the encoder's (`share_weights`). A span begins as an
     `aggregation` of its words; single words are the encoder's output unless `build_single`. `size_embedding` adds the
     width to that beginning; `width_size` puts a width embedding beside the result. In training, `checkpointing`
-    recomputes layers on the way back, and `compiled` translates them by `torch.compile` (no faster where we measured).
+    recomputes layers on the way back.
     """
 
     def __init__(
@@ -66,7 +66,6 @@ class DeepSpans(SpanRepresentation):
         size_embedding: bool = False,
         width_size: int = 0,
         checkpointing: bool = False,
-        compiled: bool = False,
     ) -> None:
         super().__init__()
         blocks = top_blocks(encoder, depth)
@@ -89,7 +88,6 @@ class DeepSpans(SpanRepresentation):
         self.widths = nn.Embedding(max_width, width_size) if width_size else None
         self.narrowest = 1 if build_single else 2
         self.checkpointing = checkpointing
-        self.compiled = compiled
         self.size = encoder.size + width_size
 
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
@@ -171,9 +169,9 @@ class DeepSpans(SpanRepresentation):
         below = words.layers[-len(blocks) - 1 : -1]
         dtype = half_of(words)
         spans = self._begin(below[0].to(dtype), layout).to(dtype)
-        run: Callable[..., Tensor] = compiled_layer() if self.compiled and self.training else run_layer
+        run: Callable[..., Tensor] = run_layer
         if self.checkpointing and self.training:
-            run = partial(checkpoint, run, use_reentrant=False)
+            run = partial(checkpoint, run_layer, use_reentrant=False)
         shape, spans = spans.shape, spans.flatten(0, 1)
         with torch.autocast(words.top.device.type, enabled=False):
             for layer in layers_of(blocks, below, dtype, layout.fold, together=words.top.is_cuda):
