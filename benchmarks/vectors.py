@@ -29,7 +29,7 @@ ASKED = ("protein", "IL-2", "cells", "NF-kappaB", "gene", "activation", "glucoco
 SIZE = 100
 OPEN = """
 import resource, sys, time
-from wingspan.word_vectors import open_vectors
+from wingspan.encoders.vectors import open_vectors
 began = time.perf_counter()
 source = open_vectors(sys.argv[1])
 assert source.of(["word7"]).shape == (1, int(sys.argv[2]))
