@@ -121,6 +121,7 @@ def shell(command: str, shown: str, block: Block, monkeypatch, capsys) -> None:
         assert block.note == "parsed only"
         assert arguments[0] == "install"
     elif block.note == "parsed only":
+        cli.load_verbs([])
         verbs = typer.main.get_command(cli.app).commands
         verbs[arguments[0]].make_context(arguments[0], arguments[1:])
     else:
