@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import pkgutil
 import re
 import runpy
 import shlex
@@ -194,6 +196,42 @@ def test_the_layers_are_the_contracts():
     (drawn,) = (block.code for block in blocks(ROOT / "docs" / "architecture.md") if block.code.startswith("cli "))
     layers = [re.split(r"  +", line)[0] for line in drawn.splitlines()]
     assert layers == PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+
+
+def test_the_tree_is_the_packages():
+    (drawn,) = (b.code for b in blocks(ROOT / "docs" / "architecture.md") if b.code.startswith("wingspan/"))
+    listed, path = [], Path()
+    for line in drawn.splitlines()[1:]:
+        name, depth = line.split()[0], len(line) - len(line.lstrip())
+        path = Path(*path.parts[: depth // 2 - 1], name)
+        listed.append((path / "__init__.py" if name.endswith("/") else path).as_posix())
+    package = ROOT / "src" / "wingspan"
+    modules = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
+    assert sorted(listed) == sorted(modules - {"__init__.py", "__main__.py"})
+
+
+PLACES = [ROOT / folder for folder in ("", "src/wingspan", "tests", "benchmarks")]
+PACKAGES = "corpora|evaluation|experiments|layers|objectives|recipe|recipe_json|recipes|report|training|views"
+NAMED = re.compile(rf"`(?:wingspan\.)?((?:{PACKAGES})(?:\.\w+)+)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_named_files_and_functions_exist(page):
+    own = {block.said for block in blocks(page) if block.note == "file"}
+    for path in re.findall(r"`([\w/]+\.(?:py|sh))`", prose(page)):
+        there = any((place / path).exists() for place in PLACES) or list(ROOT.glob(f"tests/**/{path}"))
+        assert there or path in own or "NAME" in path, f"{name_of(page)}: {path}"
+    for name in NAMED.findall(prose(page)):
+        if not name.endswith((".json", ".toml")):
+            assert resolves(f"wingspan.{name}"), f"{name_of(page)}: {name}"
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name leads to a module, or to something in one."""
+    with contextlib.suppress(ImportError, AttributeError):
+        pkgutil.resolve_name(name)
+        return True
+    return False
 
 
 def test_named_settings_variants_tests_and_extras_exist():
