@@ -12,11 +12,8 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from wingspan.text import Document
-from wingspan.text import Entity
-from wingspan.text import Span
-from wingspan.views.terminal import legend
-from wingspan.views.terminal import show
+from wingspan.text import Document, Entity, Span
+from wingspan.views.terminal import legend, show
 
 LABELS = ("Anatomy", "Chemical", "Disease", "Gene", "Organism")
 SENTENCES: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (

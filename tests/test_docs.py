@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import pkgutil
 import re
 import runpy
 import shlex
@@ -57,8 +59,7 @@ def workspace(tmp_path, monkeypatch, folders):
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
     monkeypatch.setattr(corpora, "gather", few_documents)
-    for module in (demo, train_run):
-        monkeypatch.setattr(module, "prepare", few_epochs)
+    monkeypatch.setattr(train_run, "prepare", few_epochs)
     monkeypatch.setattr(demo, "corpus", lambda: tuple(part[:6] for part in corpus()))
     known = set(sys.modules)
     yield tmp_path
@@ -122,6 +123,7 @@ def shell(command: str, shown: str, block: Block, monkeypatch, capsys) -> None:
         assert block.note == "parsed only"
         assert arguments[0] == "install"
     elif block.note == "parsed only":
+        cli.load_verbs([])
         verbs = typer.main.get_command(cli.app).commands
         verbs[arguments[0]].make_context(arguments[0], arguments[1:])
     else:
@@ -196,6 +198,42 @@ def test_the_layers_are_the_contracts():
     assert layers == PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
 
 
+def test_the_tree_is_the_packages():
+    (drawn,) = (b.code for b in blocks(ROOT / "docs" / "architecture.md") if b.code.startswith("wingspan/"))
+    listed, path = [], Path()
+    for line in drawn.splitlines()[1:]:
+        name, depth = line.split()[0], len(line) - len(line.lstrip())
+        path = Path(*path.parts[: depth // 2 - 1], name)
+        listed.append((path / "__init__.py" if name.endswith("/") else path).as_posix())
+    package = ROOT / "src" / "wingspan"
+    modules = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
+    assert sorted(listed) == sorted(modules - {"__init__.py", "__main__.py"})
+
+
+PLACES = [ROOT / folder for folder in ("", "src/wingspan", "tests", "benchmarks")]
+PACKAGES = "corpora|evaluation|experiments|layers|objectives|recipe|recipe_json|recipes|report|training|views"
+NAMED = re.compile(rf"`(?:wingspan\.)?((?:{PACKAGES})(?:\.\w+)+)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_named_files_and_functions_exist(page):
+    own = {block.said for block in blocks(page) if block.note == "file"}
+    for path in re.findall(r"`([\w/]+\.(?:py|sh))`", prose(page)):
+        there = any((place / path).exists() for place in PLACES) or list(ROOT.glob(f"tests/**/{path}"))
+        assert there or path in own or "NAME" in path, f"{name_of(page)}: {path}"
+    for name in NAMED.findall(prose(page)):
+        if not name.endswith((".json", ".toml")):
+            assert resolves(f"wingspan.{name}"), f"{name_of(page)}: {name}"
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name leads to a module, or to something in one."""
+    with contextlib.suppress(ImportError, AttributeError):
+        pkgutil.resolve_name(name)
+        return True
+    return False
+
+
 def test_named_settings_variants_tests_and_extras_exist():
     training_page, papers, readme = (prose(ROOT / name) for name in ("docs/training.md", "docs/papers.md", "README.md"))
     settings = {field.name for field in fields(TrainSettings)}
@@ -206,7 +244,7 @@ def test_named_settings_variants_tests_and_extras_exist():
     known = {variant for name in NAMES for variant in variants(name)}
     assert {name for name in listed if name.startswith(("seq", "span", "bl-", "paper"))} - known <= {"spans"}
     for test in set(re.findall(r"`(test_\w+\.py)`", papers)):
-        assert (ROOT / "tests" / test).exists(), test
+        assert list(ROOT.glob(f"tests/**/{test}")), test
     assert {"spacy", "hub", "tensorboard"} <= set(PROJECT["project"]["optional-dependencies"])
     assert "<!-- results:bundling -->" in readme
     assert "<!-- /results -->" in readme

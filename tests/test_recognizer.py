@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainings import alike, dev_documents, entities, train_documents, untrained
+from wingspan.corpora.formats import read, write
 from wingspan.corpora.segment import Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.recognizer import POOL_SENTENCES, Recognizer
@@ -50,6 +51,27 @@ def test_nothing_in_nothing_out(model):
     assert [document.entities for document in model.predict(["", " ", "\n\n"])] == [(), (), ()]
     assert model.predict([[]], is_split_into_words=True)[0].entities == ()
     assert list(model.predict_stream(iter(()))) == []
+
+
+BRAT = "T1\tDrug 0 7\tAspirin\nT2\tSym 15 23\theadache\nR1\tTreats Arg1:T1 Arg2:T2\nN1\tReference T1 MESH:D1\tAspirin\n"
+
+
+def test_notes_and_relations_of_gold_do_not_end_up_at_found_entities(tmp_path):
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "gold" / "a.txt").write_text("Aspirin treats headache.")
+    (tmp_path / "gold" / "a.ann").write_text(BRAT)
+    (document,) = read(tmp_path / "gold", "brat")
+    (found,) = untrained(overlap="flat").predict([document])
+    assert found.entities
+    write([found], tmp_path / "found", "brat")
+    kinds = {line[0] for line in (tmp_path / "found" / "a.ann").read_text().splitlines()}
+    assert kinds <= {"T", "#"}
+
+
+def test_relations_leave_a_layout_and_passages_stay():
+    layout = {"passages": [{"offset": 0, "relations": [1]}], "relations": [{"id": "R1"}]}
+    (found,) = untrained().predict([Document("d", "One two.", meta={"bioc": layout, "source": "x"})])
+    assert found.meta == {"bioc": {"passages": [{"offset": 0}]}, "source": "x"}
 
 
 def test_batch_is_single_is_any_order(any_model):

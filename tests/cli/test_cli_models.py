@@ -91,6 +91,24 @@ def test_predict_prints_json_lines_in_a_pipe(shell):
     assert {"start", "end", "text", "label", "score", "fragments"} == set(found[0])
 
 
+def test_offsets_count_the_line_ends_of_a_text_file(shell, tmp_path):
+    path = tmp_path / "windows.txt"
+    path.write_bytes(b"First line.\r\nMutations in TGFB1 cause lung fibrosis.\r\n")
+    out, _ = shell("predict", path, "--model", shell.model, "--threshold", 0.0)
+    record = json.loads(out)
+    assert record["text"] == path.read_bytes().decode()
+    assert record["entities"]
+    assert all(record["text"][e["start"] : e["end"]] == e["text"] for e in record["entities"])
+
+
+def test_texts_in_folders_below_are_read_and_keep_apart(shell, tmp_path):
+    for name in ("a/x.txt", "b/x.txt"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("One text.")
+    out, _ = shell("predict", tmp_path, "--model", shell.model)
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["a/x", "b/x"]
+
+
 def test_predict_takes_a_text_a_file_a_folder_and_standard_input(shell, tmp_path):
     texts = ["Loss of BRCA1 in mice.", "Effects of zodridine on gastritis."]
     for number, text in enumerate(texts):
@@ -169,6 +187,10 @@ def test_overlap_and_threshold_reach_the_model(shell):
     assert low > number("--threshold", "0.9", "--overlap", "any")
 
 
+def test_the_demo_does_not_write_over_a_folder(shell, tmp_path):
+    assert "is there already; choose another --output" in shell.refuses("demo", "--output", tmp_path)
+
+
 def test_recipes(shell):
     out, _ = shell("recipes")
     assert "bundling" in out
@@ -213,6 +235,15 @@ def test_resume_and_from(shell, tmp_path):
     assert "Organ" in labels
     assert "Protein" in labels
     assert "Gene" not in labels
+
+
+def test_a_changed_recipe_is_not_resumed(shell, tmp_path):
+    shell.trains(tmp_path / "run")
+    said = shell.refuses(
+        "train", "baseline", "--train", shell.train, "--dev", shell.dev, "--output", tmp_path / "run", "--resume"
+    )
+    assert "--resume: " in said
+    assert "now and was" in said
 
 
 def test_a_run_without_dev_says_so(shell, tmp_path):

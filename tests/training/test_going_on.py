@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import wingspan
-from trainings import dev_documents, tiny, train_documents
+from trainings import dev_documents, tiny, train_documents, untrained
 from wingspan.labels import LabelSet
 from wingspan.recipe import assemble
 from wingspan.recognizer import Recognizer
@@ -150,6 +150,13 @@ def test_renamed_labels_meet_those_of_the_new_corpus(tmp_path):
     assert torch.allclose(scores[0][known[0], 1], scores[1]["Organ", 1])
     with pytest.raises(ValueError, match="--rename Nonsense: the model has no such label; it has"):
         renamed(old, {"Nonsense": "X"})
+
+
+def test_two_labels_cannot_take_one_name():
+    model: Recognizer = untrained()
+    with pytest.raises(ValueError, match="'Gene' would stand for two labels"):
+        renamed(model, {"Drug": "Gene"})
+    assert renamed(model, {"Drug": "Gene", "Gene": "Drug"}).labels.types["main"] == ("Gene", "Drug")
 
 
 def test_another_system_takes_the_encoder_only(tmp_path):

@@ -169,6 +169,22 @@ def test_accumulated_batches_are_one_large_batch():
             torch.testing.assert_close(other[name], value, rtol=1e-4, atol=1e-5)
 
 
+def test_a_rest_of_accumulated_batches_counts_as_a_step_when_resumed(tmp_path):
+    recipe = tiny("baseline", epochs=3, accumulate=2, batch_size=16, checkpoint_steps=1)
+    whole = run_of(recipe, documents=train_documents(9))
+    batches = len(whole.data.sentences) // 16 + 1
+    assert batches % 2, "the last optimizer step of an epoch has one batch only"
+    list(train(whole, accelerator_for("no", "cpu")))
+    stopped = replace(run_of(recipe, documents=train_documents(9)), states=tmp_path)
+    for _ in train(stopped, accelerator_for("no", "cpu")):
+        break  # at the end of the first epoch, before its own state is kept
+    assert load_place(latest_state(tmp_path)).step == batches
+    resumed = replace(run_of(recipe, documents=train_documents(9)), states=tmp_path, resume=True)
+    list(train(resumed, accelerator_for("no", "cpu")))
+    for name, value in whole.learner.state_dict().items():
+        assert value.equal(resumed.learner.state_dict()[name]), name
+
+
 def test_several_seeds_have_folders_and_a_summary(tmp_path):
     job = Job(tiny("baseline"), Corpora(train_documents(6), dev_documents()), tmp_path / "runs", device="cpu")
     figures = train_seeds(job, [3, 5], Console(quiet=True))

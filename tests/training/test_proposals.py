@@ -17,14 +17,14 @@ from wingspan.cli.evaluate import evaluate_model
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.model import tensors
 from wingspan.objectives.proposing import Proposing
-from wingspan.recipe import Recipe, Term, TrainSettings, assemble, bundle, with_proposals
+from wingspan.recipe import Phase, Recipe, Term, TrainSettings, assemble, bundle, with_proposals
 from wingspan.recipe_json import override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity
 from wingspan.training.finish import proposal_recall
-from wingspan.training.fit import coverage_of
+from wingspan.training.fit import coverage_of, fit
 
 SENTENCES = [sentence("aspirin lowers BRCA1 levels", ("Drug", 0, 1), ("Gene", 2, 3)), of_length(7, ("Gene", 1, 6))]
 
@@ -226,6 +226,12 @@ def test_proposals_and_their_loss_belong_together():
     ):
         with pytest.raises(ValueError, match="needs both Proposed and Proposing"):
             assemble(odd, LABELS)
+
+
+def test_what_cannot_be_read_with_is_said():
+    recipe = replace(tiny("baseline/proposals"), read_with="proposals", phases=(Phase(),))
+    with pytest.raises(ValueError, match="'proposals' cannot read entities; use spans, tags or links"):
+        fit(recipe, train_documents(2), dev_documents(1))
 
 
 def test_budget_and_threshold_can_be_set_from_the_shell():

@@ -9,7 +9,7 @@ import pytest
 from several import TYPES, kept, save_two, two_corpora
 
 import wingspan
-from trainings import TINY, dev_documents, tiny, train_documents
+from trainings import TINY, dev_documents, tiny, train_documents, untrained
 from wingspan.cli.calibrate import calibrate_model
 from wingspan.corpora.formats import write
 from wingspan.corpora.label_map import LabelMap
@@ -116,6 +116,14 @@ def test_train_takes_files_or_corpora(shell, trained, tmp_path):
     assert "--resume: train.sampling is 'proportion' now and was 'uniform'" in shell.refuses(
         "train", "baseline", "--output", tmp_path / "run" / "seed-1", *where[2:], *corpora, *changed
     )
+
+
+def test_several_datasets_are_refused():
+    documents = [replace(document, dataset=f"d{n}") for n, document in enumerate(train_documents(2))]
+    with pytest.raises(ValueError, match=r"several datasets \(d0, d1\)"):
+        fit(tiny("baseline"), documents)
+    with pytest.raises(ValueError, match="dataset 'typo' is unknown; the model has main"):
+        untrained().predict("A text.", dataset="typo")
 
 
 def test_tags_learn_from_several_corpora_too(trained):
