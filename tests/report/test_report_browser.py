@@ -39,7 +39,7 @@ def folder(tmp_path_factory, browser):
         folder / "real.html",
     )
     write(documents, folder / "gold.jsonl")
-    show.write(show.gather(folder / "gold.jsonl"), folder / "show.html")
+    show.show(folder / "gold.jsonl", output=folder / "show.html")
     return folder
 
 

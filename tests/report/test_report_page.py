@@ -7,7 +7,7 @@ import pytest
 from reported import EVIL, every_block
 
 from wingspan.report.blocks import Column, Prose, Report, Section, Table
-from wingspan.report.html import rendered, shown, write_report, write_tables
+from wingspan.report.html import as_text, rendered, write_report, write_tables
 from wingspan.report.mistakes import cropped, windows
 from wingspan.report.plots import drawn, lines
 from wingspan.text import Document, Entity, Span
@@ -122,7 +122,7 @@ def test_rows_may_be_made_while_they_are_written(tmp_path):
     ],
 )
 def test_numbers_are_shown_as_people_read_them(value, column, text):
-    assert shown(value, column) == text
+    assert as_text(value, column) == text
 
 
 def test_a_rise_is_green_where_more_is_better_and_red_where_it_costs(tmp_path):
@@ -173,5 +173,5 @@ def test_figures_have_the_pages_ink_and_files_beside_it(tmp_path):
 
 
 def test_no_line_ends_before_a_percent_sign():
-    (page,) = rendered(Prose(("A 95 % interval, 5 to 10 %",)), [])
+    page = rendered(Prose(("A 95 % interval, 5 to 10 %",)))
     assert page == "<p>A 95\u00a0% interval, 5 to 10\u00a0%</p>\n"

@@ -10,7 +10,7 @@ from rich.color import Color
 from rich.console import Console
 
 from wingspan.text import Document, Entity, Span
-from wingspan.views.html import PALETTE, label_colors
+from wingspan.views.entities import PALETTE, label_colors
 from wingspan.views.terminal import glyphs, legend, show, wrapped
 
 

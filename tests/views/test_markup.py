@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wingspan.text import Document, Entity, Span
-from wingspan.views.html import cell, escaped, label_colors, legend, marked, tally
+from wingspan.views.entities import label_colors
+from wingspan.views.html import cell, escaped, legend, marked, tally
 
 
 class Reader(HTMLParser):
@@ -17,7 +18,7 @@ class Reader(HTMLParser):
         super().__init__()
         self.text, self.chips, self.titles, self.tags = "", [], [], set()
         self.open: list[str] = []
-        self.feed(source)
+        self.feed(str(source))
         assert not self.open, "every element is closed"
 
     def handle_starttag(self, tag, attributes):

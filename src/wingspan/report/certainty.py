@@ -9,7 +9,7 @@ from wingspan.evaluation.calibration import ByLabel, Curve, Reliability, calibra
 from wingspan.report.blocks import Block, Column, Prose, Row, Section, Subject, Table, anchored, titled
 from wingspan.report.plots import INK, available, drawn, lines
 from wingspan.text import Document
-from wingspan.views.html import label_colors
+from wingspan.views.entities import label_colors
 
 MOST_LABELS = 12
 """How many labels have a line of their own in the figure; all are in the table."""

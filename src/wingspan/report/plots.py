@@ -21,7 +21,8 @@ import numpy as np
 from wingspan.report.blocks import Figure
 from wingspan.report.collect import OVERLAPS, Array
 from wingspan.report.geometry import ClassNorm, Discrepancy, EpochLoss, OverlapCosine, PointMap, TrueChances
-from wingspan.views.html import PALETTE, escaped
+from wingspan.views.entities import PALETTE
+from wingspan.views.html import escaped
 
 PALETTE_OF_FIGURES = (
     "#0072b2",

@@ -21,7 +21,8 @@ from rich.style import Style
 from rich.text import Text
 
 from wingspan.text import Document, Entity, Span
-from wingspan.views.html import COLORS, Verdict, fits, judged, label_colors
+from wingspan.views.entities import VERDICT_COLORS as COLORS
+from wingspan.views.entities import Verdict, judged, label_colors, misfit
 
 TAB = " " * 4
 LINE_BREAKS = frozenset(("\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029"))
@@ -374,12 +375,12 @@ def show(
     colors = label_colors([*labels, *(entity.label for entity, _ in verdicts)])
     if not document.text:
         screen.note("(empty text)")
-    marks = [screen.mark(entity, verdict, colors) for entity, verdict in verdicts if fits(entity, document)]
+    marks = [screen.mark(entity, verdict, colors) for entity, verdict in verdicts if not misfit(entity, document)]
     show_text(document.text, marks, screen, limit)
     if not verdicts and document.text:
         screen.note("(no entities)")
     for entity, _ in verdicts:
-        if not fits(entity, document):
+        if misfit(entity, document):
             place = ", ".join(f"{start}-{end}" for start, end in entity.spans)
             screen.note(f"not drawn: {screen.name(entity.label)} at {place}; the text ends at {len(document.text)}")
     if gold is not None:
