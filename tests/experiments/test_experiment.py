@@ -3,18 +3,20 @@
 import json
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 from plans import QUICK, documents, make_corpora, plan, plan_file, started
 from rich.console import Console
 
 from wingspan.corpora.formats import read
 from wingspan.evaluation.scores import recognition
 from wingspan.experiments import run
-from wingspan.experiments.run import Ledger, Schedule, Task, check, run_experiment
+from wingspan.experiments.run import Ledger, check, outcomes, run_experiment
 
 QUIET = Console(quiet=True)
 
@@ -54,7 +56,7 @@ def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
     last = run_experiment(killed, QUIET)
     assert last.done == 18
     assert last.tables == undisturbed.tables
-    for suffix in ("md", "tex", "html"):
+    for suffix in ("md", "json"):
         name = f"results/table.{suffix}"
         assert (tmp_path / "killed" / name).read_text() == (tmp_path / "whole" / name).read_text()
     found = lines(tmp_path / "killed")
@@ -129,13 +131,51 @@ def test_a_worker_that_dies_takes_one_run_with_it(tmp_path, shell):
     assert "4 runs failed, 0 are still to do" in out
 
 
-def test_workers_start_from_nothing_for_a_gpu(tmp_path):
-    one = plan(tmp_path, workers=1, seeds=[1], recipes=["baseline"])
-    tasks = check(one)
-    schedule = Schedule([Task(name, assignment.run) for name, assignment in tasks.items()])
-    outcomes = [outcome.status for _, outcome in run.in_workers(schedule, tasks, 1, 1, "cuda")]
-    assert outcomes == ["done", "done"]
+def test_workers_start_from_nothing_for_a_gpu(tmp_path, monkeypatch):
+    small = plan(tmp_path, workers=1, seeds=[1], recipes=["baseline"])
+    todo = list(check(small).values())
+    monkeypatch.setattr(run, "usable_device", lambda _: torch.device("cuda"))
+    assert [outcome.status for _, outcome in outcomes(small, todo, False, None)] == ["done", "done"]
     assert run.starting("cuda").get_start_method() == "spawn"
+
+
+def test_a_run_of_another_process_is_waited_for_at_the_end(tmp_path, capsys):
+    small = plan(tmp_path, seeds=[1], recipes=["baseline"])
+    first, second = check(small)
+    claimed, dies = threading.Event(), threading.Event()
+
+    def other_process() -> None:
+        with Ledger(small.output).claim(first):
+            claimed.set()
+            dies.wait(60)
+
+    threading.Thread(target=other_process).start()
+    assert claimed.wait(10)
+    tried = list(outcomes(small, list(check(small).values()), False, None))
+    assert [(assignment.id, outcome.status) for assignment, outcome in tried] == [(first, "held"), (second, "done")]
+    threading.Timer(0.3, dies.set).start()
+    summary = run_experiment(small, Console(width=200))
+    assert (summary.done, summary.failed) == (2, {})
+    out = capsys.readouterr().out
+    assert "Other processes are at 1 runs, such as baseline on first, seed 1; waiting for them." in out
+    assert "[2/2] baseline on first, seed 1" in out
+
+
+def test_no_run_starts_after_the_time_budget(tmp_path, monkeypatch):
+    now = [100.0]
+
+    def train(assignment, patience):
+        now[0] += 10
+        return run.RunOutcome("held")
+
+    monkeypatch.setattr(run, "attempt", train)
+    small = plan(tmp_path, seeds=[1])
+    todo = list(check(small).values())
+    monkeypatch.setattr(run.time, "monotonic", lambda: now[0])
+    assert [assignment for assignment, _ in outcomes(small, todo, False, 125.0)] == todo[:3]  # at 100, 110 and 120
+    assert list(outcomes(small, todo, False, 125.0)) == []
+    now[0] = 125.1
+    assert run_experiment(small, QUIET, time_budget=0).remaining == 6
 
 
 def test_lines_counts_predictions_and_models_agree(tmp_path, shell):

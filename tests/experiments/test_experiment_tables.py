@@ -6,14 +6,11 @@ from pathlib import Path
 import pytest
 
 from wingspan.evaluation.scores import Counts
-from wingspan.experiments.plan import Plan, PlannedCorpus, System
+from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, System
 from wingspan.experiments.results import (
-    Place,
+    CellKey,
     curves,
-    html,
-    latex,
     make_tables,
-    markdown,
     p_value,
     p_values,
     provenance,
@@ -21,7 +18,7 @@ from wingspan.experiments.results import (
     write_curves,
 )
 
-PLAN = Plan(
+PLAN = ExperimentPlan(
     "Trial",
     Path("out"),
     (System("baseline", "plain"), System("bundling", "b_1 & <both>")),
@@ -50,7 +47,7 @@ RESULTS = {
     ("b_1 & <both>", "one", 1.0): [line(73.0), line(74.5), line(76.0)],
     ("plain", "two|2", 1.0): [line(50.0, "two|2"), line(50.0, "two|2")],
 }
-SURE = Place("b_1 & <both>", "one", 1.0, "test")
+SURE = CellKey("b_1 & <both>", "one", 1.0, "test")
 
 
 def test_mean_deviation_best_and_what_is_missing():
@@ -91,19 +88,21 @@ def test_other_figures_and_labels_a_run_has_not_seen():
     assert not any(note.startswith("†") for note in precision.notes)
 
 
-def test_languages_escape_names():
-    tables = make_tables(PLAN, RESULTS, {SURE: 0.001}, provenance(PLAN, RESULTS))
-    text = markdown(tables)
+def test_markdown_escapes_names():
+    (table,) = make_tables(PLAN, RESULTS, {SURE: 0.001}, provenance(PLAN, RESULTS))
+    text = table.to_markdown()
     assert "| | one | two\\|2 |" in text
     assert "| b_1 & <both> | **74.50 ± 1.50 ‡** | – |" in text
     assert "one: train 1,200 documents with 34 entities (01234567); two|2:" in text
-    text = latex(tables)
-    assert r"b\_1 \& $<$both$>$ & \textbf{74.50 $\pm$ 1.50}$^{\ddagger}$ & -- \\" in text
-    assert r"\begin{tabular}{lrr}" in text
-    text = html(tables)
-    assert '<th scope="row">b_1 &amp; &lt;both&gt;</th><td><strong>74.50 ± 1.50</strong><sup>‡</sup></td>' in text
-    assert "<both>" not in text
-    assert "http" not in text
+
+
+def test_json_has_every_cell():
+    (table,) = make_tables(PLAN, RESULTS, {SURE: 0.001})
+    found = table.to_dict()
+    assert found["columns"] == ["one", "two|2"]
+    cell = found["rows"][1]["cells"][0]
+    assert (cell["mean"], cell["values"], cell["best"], cell["p"]) == (74.5, [73.0, 74.5, 76.0], True, 0.001)
+    assert found["rows"][1]["cells"][1] == {"missing": 3, "best": False, "p": None}
 
 
 def test_published_figures_stand_beside_ours_with_their_sources(tmp_path):
@@ -158,7 +157,7 @@ def test_several_seeds_are_tested_together_and_corrected_for_the_corpora():
         for corpus in ("one", "two|2")
     }
     found = p_values(PLAN, results, lambda line, part: answers[line["name"]])
-    assert set(found) == {Place("b_1 & <both>", corpus, 1.0, "test") for corpus in ("one", "two|2")}
+    assert set(found) == {CellKey("b_1 & <both>", corpus, 1.0, "test") for corpus in ("one", "two|2")}
     alone = p_value([answers["plain"]] * 2, [answers["b_1 & <both>"]] * 2)
     assert list(found.values()) == [2 * alone, 2 * alone]  # Holm: the smallest of two times two, and no less after it
     assert alone < 0.005

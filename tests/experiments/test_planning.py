@@ -1,4 +1,4 @@
-"""Plans, what makes a run the same run, the order of runs under a time budget, the ledger, fractions."""
+"""Plans, the identity of a run, the ledger, fractions."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from plans import documents, plan
 
 from wingspan.evaluation.scores import Counts
 from wingspan.experiments.plan import PlannedCorpus, fraction_of, identity, read_plan
-from wingspan.experiments.run import RETRY, Ledger, Schedule, Task
+from wingspan.experiments.run import Ledger
 from wingspan.text import Document
 
 
@@ -83,48 +83,6 @@ def test_a_run_is_what_decides_its_figures(tmp_path):
     before = names(own)
     (tmp_path / "a" / "own.py").write_text("one = 2")
     assert not set(before) & set(names(own))
-
-
-def finished(name: str, corpus: str, seconds: float, fraction: float = 1.0) -> dict:
-    return {"name": name, "corpus": {"name": corpus}, "fraction": fraction, "seconds": {"total": seconds}}
-
-
-def test_a_schedule_starts_nothing_it_cannot_finish(tmp_path):
-    now = [100.0]
-    tasks = [Task(str(n), run) for n, run in enumerate(plan(tmp_path, seeds=[1]).runs())]
-    times = [finished("baseline", "first", 10), finished("baseline", "first", 20), finished("tagger", "second", 50)]
-    schedule = Schedule(tasks, times, 30, lambda: now[0])
-    expected = {(run.system.name, run.corpus.name): schedule.expected(run) for _, run in tasks}
-    assert expected == {
-        ("baseline", "first"): 15,  # its own
-        ("tagger", "first"): 15,  # of the same corpus
-        ("both", "first"): 15,
-        ("baseline", "second"): 50,
-        ("tagger", "second"): 50,
-        ("both", "second"): 50,
-    }
-    assert schedule.next() == tasks[0]
-    now[0] += 11.9
-    assert schedule.next() == tasks[1]  # 1.2 x 15 seconds fit into 18.1
-    now[0] += 0.2
-    assert schedule.next() is None
-    assert [task.id for task in schedule.waiting] == ["2", "3", "4", "5"]
-    schedule.learn(finished("both", "second", 5))
-    assert schedule.next() == tasks[5]
-    assert schedule.pause() is None
-
-
-def test_a_held_run_comes_back(tmp_path):
-    now = [0.0]
-    tasks = [Task(str(n), run) for n, run in enumerate(plan(tmp_path, seeds=[1], recipes=["baseline"]).runs())]
-    schedule = Schedule(tasks, clock=lambda: now[0])
-    assert schedule.expected(tasks[0].run) is None
-    schedule.hold(schedule.next())
-    assert schedule.next() == tasks[1]
-    assert schedule.next() is None
-    assert schedule.pause() == RETRY
-    now[0] = RETRY
-    assert schedule.next() == tasks[0]
 
 
 def test_the_ledger_keeps_whole_lines_and_one_holder(tmp_path):

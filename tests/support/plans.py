@@ -19,7 +19,7 @@ from rich.console import Console
 
 from trainings import TINY
 from wingspan.corpora.formats import write
-from wingspan.experiments.plan import Plan, read_plan
+from wingspan.experiments.plan import ExperimentPlan, read_plan
 from wingspan.experiments.run import run_experiment
 from wingspan.text import Document, Entity, Span
 from wingspan.training.journal import Journal
@@ -79,11 +79,11 @@ def toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def plan(folder: Path, **changes: Any) -> Plan:
+def plan(folder: Path, **changes: Any) -> ExperimentPlan:
     return read_plan(plan_file(folder, **changes))
 
 
-def started(plan: Plan, kill: tuple[str, int] | None = None) -> multiprocessing.Process:
+def started(plan: ExperimentPlan, kill: tuple[str, int] | None = None) -> multiprocessing.Process:
     """A process that carries a plan out."""
     return forked(run_experiment, plan, kill=kill)
 

@@ -1,4 +1,4 @@
-"""The plan of an experiment: recipes x corpora x train fractions x seeds, and what makes a run the same run."""
+"""The plan of an experiment: recipes x corpora x training fractions x seeds, and the identity of each run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from wingspan.corpora.leaks import OnLeak
 from wingspan.files import TomlTable, flag, load_toml, number, path_from, settings, several, tables, whole, word
@@ -22,7 +23,7 @@ FIGURE = re.compile(r"(micro|macro|document_macro|labels\..+)\.(precision|recall
 
 @dataclass(frozen=True)
 class System:
-    """One row of the tables: a recipe under a name, with what it sets and which settings of others it cannot take."""
+    """One row of the tables: a recipe under a name, with its own settings and the common ones it cannot take."""
 
     recipe: str
     name: str
@@ -32,17 +33,9 @@ class System:
     """Settings of the plan and of corpora under these names are left out, as `spans` for a tagger."""
 
 
-class Sources(NamedTuple):
-    """What the documents of a corpus come from: files by part with their format, or a `corpora.toml`."""
-
-    files: tuple[tuple[str, tuple[Path, ...]], ...]
-    format: str | None
-    several: Path | None
-
-
 @dataclass(frozen=True)
 class PlannedCorpus:
-    """One column of the tables: files, and what is set for them."""
+    """One column of the tables: files and their settings."""
 
     name: str
     train: tuple[Path, ...] = ()
@@ -53,16 +46,12 @@ class PlannedCorpus:
     lexicon: str | None = None
     """Synonyms for recipes that learn from them, as `--lexicon` takes it."""
     several: Path | None = None
-    """A `corpora.toml` in the place of files: the column is what is scored on its target."""
+    """A `corpora.toml` instead of files: the column has the scores on its target."""
 
     def files(self) -> dict[str, tuple[Path, ...]]:
-        """The files of each part that there is."""
+        """The files of each part that has some."""
         single = {part: (path,) for part in PARTS if (path := getattr(self, part)) is not None}
         return {**({"train": self.train} if self.train else {}), **single}
-
-    def sources(self) -> Sources:
-        """All that its documents come from."""
-        return Sources(tuple(self.files().items()), self.format, self.several)
 
 
 @dataclass(frozen=True)
@@ -76,14 +65,14 @@ class PlannedRun:
     fraction: float
 
     def __str__(self) -> str:
-        """For people: what is running."""
+        """The run in words."""
         share = "" if self.fraction == 1 else f", {100 * self.fraction:g} % of the training documents"
         return f"{self.system.name} on {self.corpus.name}, seed {self.seed}{share}"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A whole experiment; see docs/experiments.md for what each key means."""
+class ExperimentPlan:
+    """A whole experiment; docs/experiments.md explains each key."""
 
     title: str
     output: Path
@@ -104,19 +93,16 @@ class Plan:
     keep_models: bool = False
     keep_predictions: bool = False
     on_leak: OnLeak = "drop"
-    """What becomes of training documents that are in dev or test, as `--on-leak` of `train` takes it."""
+    """The treatment of training documents that are in dev or test, as in `train --on-leak`."""
     commit: str | None = None
 
     def runs(self) -> Iterator[PlannedRun]:
         """Every training, seed by seed, so that an experiment that is stopped has compared all systems."""
-        for seed in self.seeds:
-            for fraction in self.fractions:
-                for corpus in self.corpora:
-                    for system in self.systems:
-                        yield PlannedRun(system, corpus, self.settings_of(system, corpus), seed, fraction)
+        for seed, fraction, corpus, system in product(self.seeds, self.fractions, self.corpora, self.systems):
+            yield PlannedRun(system, corpus, self.settings_of(system, corpus), seed, fraction)
 
     def settings_of(self, system: System, corpus: PlannedCorpus) -> dict[str, str]:
-        """What a run sets: the plan's, then the corpus', then the recipe's own, the last one wins."""
+        """The settings of a run: the plan's, then the corpus', then the recipe's; the last one wins."""
         common = {**self.settings, **corpus.settings}
         foreign = tuple(f"{name}." for name in system.without)
         kept = {key: value for key, value in common.items() if not f"{key}.".startswith(foreign or ("\0",))}
@@ -126,7 +112,7 @@ class Plan:
 def identity(
     run: PlannedRun, fingerprints: Mapping[str, str], evaluate: tuple[str, ...], on_leak: OnLeak = "drop"
 ) -> str:
-    """One name for all that decides a run's figures, wherever its files lie and whatever it is called in tables."""
+    """A hash of everything that decides a run's figures; not of where its files are, nor of its name in tables."""
     recipe, encoder = run.system.recipe, run.system.encoder
     if recipe.endswith(".py"):
         recipe = hashlib.sha256(Path(recipe).read_bytes()).hexdigest()
@@ -147,16 +133,13 @@ def identity(
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
-# --- A plan from a TOML file.
-
-
-def read_plan(path: Path) -> Plan:
-    """The plan of a file. Relative paths start at the folder the file lies in."""
+def read_plan(path: Path) -> ExperimentPlan:
+    """Reads a plan from a TOML file. Relative paths start at the file's folder."""
     table, here = load_toml(path), path_from(path.parent)
     systems = [_system(item, path) for item in table.need("recipes", tables, "a list of recipes")]
     corpora = [_corpus(item, path) for item in table.need("corpora", tables, "a list of tables, [[corpora]]")]
     encoder = table.take("encoder", word, "an encoder as --encoder takes it", None)
-    plan = Plan(
+    plan = ExperimentPlan(
         title=table.take("title", word, "a text", path.stem),
         output=table.need("output", here, "a folder for the results"),
         systems=tuple(_with_encoder(system, encoder, path.parent) for system in systems),
@@ -164,11 +147,11 @@ def read_plan(path: Path) -> Plan:
         settings=table.take("set", settings, "a table of settings", {}),
         seeds=table.take("seeds", several(whole), "a list of different whole numbers", (1, 2, 3)),
         fractions=table.take("fractions", several(_share), "a list of different shares above 0, up to 1", (1.0,)),
-        evaluate=table.take("evaluate", several(_part), 'a list of "dev" and "test"', PARTS),
-        figures=table.take("figures", several(_figure), 'a list such as ["micro.f1", "macro.f1"]', ("micro.f1",)),
+        evaluate=table.take("evaluate", several(part_name), 'a list of "dev" and "test"', PARTS),
+        figures=table.take("figures", several(figure_name), 'a list such as ["micro.f1", "macro.f1"]', ("micro.f1",)),
         baseline=table.take("baseline", word, "the name of a recipe of this plan", None),
         published=table.take("published", here, "a TOML file with published figures", None),
-        workers=table.take("workers", whole, "a whole number; 0 trains in the process itself", 1),
+        workers=table.take("workers", whole, "a whole number; 0 trains in this process", 1),
         threads=table.take("threads", whole, "a whole number", None),
         device=table.take("device", word, "cpu, cuda or cuda:N", None),
         tf32=table.take("tf32", flag, "true or false", False),
@@ -224,17 +207,17 @@ def _corpus(item: Any, path: Path) -> PlannedCorpus:
 
 
 def _entry(item: Any, path: Path, single: str | None, where: str) -> TomlTable:
-    """One entry of a list of tables; a bare text stands for the key `single`."""
+    """One entry of a list of tables; a bare text is the value of the key `single`."""
     if isinstance(item, str) and single is not None:
         item = {single: item}
     if not isinstance(item, dict):
         raise ValueError(f"{path}: {where} must be a list of tables, [[{where}]], not {item!r}")
-    named = item.get("name", item.get(single) if single else None)
-    return TomlTable(item, f"{path}: {where}" + (f" {named!r}" if named else ""))
+    name = item.get("name", item.get(single) if single else None)
+    return TomlTable(item, f"{path}: {where}" + (f" {name!r}" if name else ""))
 
 
 def _with_encoder(system: System, encoder: str | None, folder: Path) -> System:
-    """The plan's encoder, where the entry names none of its own; a folder may be relative to the plan."""
+    """The plan's encoder where the recipe names none; a folder may be relative to the plan."""
     name = system.encoder or encoder
     return replace(system, encoder=str(folder / name) if name is not None and (folder / name).is_dir() else name)
 
@@ -254,20 +237,22 @@ def _on_leak(value: Any) -> OnLeak | None:
 
 
 def _share(value: Any) -> float | None:
-    found = number(value)
-    return found if found is not None and 0 < found <= 1 else None
+    share = number(value)
+    return share if share is not None and 0 < share <= 1 else None
 
 
-def _part(value: Any) -> str | None:
+def part_name(value: Any) -> str | None:
+    """The value if it names a scored part."""
     return value if value in PARTS else None
 
 
-def _figure(value: Any) -> str | None:
+def figure_name(value: Any) -> str | None:
+    """The value if it names a figure, such as `micro.f1`."""
     return value if isinstance(value, str) and FIGURE.fullmatch(value) else None
 
 
-def _checked(plan: Plan, path: Path) -> Plan:
-    """What the keys must be to each other."""
+def _checked(plan: ExperimentPlan, path: Path) -> ExperimentPlan:
+    """The plan, if its keys agree with each other."""
     for kind, names in (("recipes", [s.name for s in plan.systems]), ("corpora", [c.name for c in plan.corpora])):
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -284,11 +269,11 @@ def _checked(plan: Plan, path: Path) -> Plan:
     return plan
 
 
-# --- A part of the training documents, for learning curves.
-
-
 def fraction_of(documents: Sequence[Document], fraction: float, seed: int) -> list[Document]:
-    """About so many of the documents, whole groups, at least one; less is always a part of more with the same seed."""
+    """A share of the documents for learning curves: whole groups, at least one.
+
+    With the same seed a smaller share is always part of a larger one.
+    """
     if fraction >= 1:
         return list(documents)
     names = [
