@@ -37,21 +37,21 @@ def use_threads(threads: int | None) -> None:
 
 
 def trusted(parts: list[Path] | None) -> list[str]:
-    """Imports the user's own files and names their modules."""
+    """Imports the user's files; returns the names of their modules."""
     from wingspan.recipes import import_file
 
     return [import_file(path).__name__ for path in parts or []]
 
 
-def pairs(given: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
+def pairs(items: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
     """`key=value` options as a dictionary."""
-    found = {}
-    for item in given or []:
+    values = {}
+    for item in items or []:
         key, equals, value = item.partition("=")
         if not equals or not key:
             raise ValueError(f"{option} {item}: write it as key=value, for example {option} {example}")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def whole_numbers(seeds: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""`wingspan recipes`: the systems, their variants, and the settings each one takes."""
+"""`wingspan recipes`: the systems, their variants and settings; `wingspan info`: the contents of a model folder."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 @app.command(epilog="Example: wingspan recipes bundling/bl-span")
 def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe with all its settings.")] = None) -> None:
     """Lists the systems, their variants and the paper each one is; or one of them with its settings."""
-    from rich.console import Console
-
     show_recipe(name, Console()) if name else list_recipes(Console())
 
 
@@ -33,8 +31,6 @@ def info(
     parts: Parts = None,
 ) -> None:
     """Says what is in a model: system, labels, limits, scores."""
-    from rich.console import Console
-
     from wingspan.views.console import write_figures
 
     facts = describe_model(model, trusted(parts))
@@ -72,11 +68,8 @@ def show_recipe(name: str, console: Console) -> None:
         console.print(line + note, highlight=False, markup=False, soft_wrap=True)
 
 
-# --- `wingspan info`: what is in a model folder.
-
-
 def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
-    """The model's recipe, labels, size and what is known about its training, as plain data."""
+    """The model's recipe, labels, size and facts about its training, as plain data."""
     from wingspan.recipe_json import as_json
     from wingspan.recognizer import Recognizer
 
@@ -98,25 +91,25 @@ def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, An
 
 
 def lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What `info` found, for people: one line for each fact, what belongs to it indented below."""
+    """The facts for people: one line each, with inner facts indented below."""
     for name, value in facts.items():
-        yield from told(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value)
+        yield from fact_lines(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value)
 
 
-def told(name: str, value: Any, indent: str = "") -> Iterator[str]:
-    """One fact, and what it is made of; scores in one line, wherever they stand."""
+def fact_lines(name: str, value: Any, indent: str = "") -> Iterator[str]:
+    """One fact and its inner facts; scores are one line."""
     if isinstance(value, Mapping) and "micro" in value:
         yield f"{indent}{name}: {figures(value['micro'])}"
     elif isinstance(value, Mapping) and value:
         yield f"{indent}{name}:"
         for key, inner in value.items():
-            yield from told(str(key), inner, f"{indent}  ")
+            yield from fact_lines(str(key), inner, f"{indent}  ")
     else:
         yield f"{indent}{name}: {plain(value)}"
 
 
 def plain(value: Any) -> str:
-    """A value without the marks of Python."""
+    """A value without Python's quotes and brackets."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple):

@@ -41,7 +41,7 @@ class SystemRow(NamedTuple):
     """tp, fp and fn; none for macro."""
 
     def to_dict(self) -> dict[str, Any]:
-        """SystemRow, their intervals and counts as plain data."""
+        """Figures, their intervals and counts as plain data."""
         found = {name: getattr(self, name) for name in FIGURES}
         return {
             **{name: figure.value for name, figure in found.items()},
