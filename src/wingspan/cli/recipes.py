@@ -60,7 +60,7 @@ def show_recipe(name: str, console: Console) -> None:
 
     recipe: Recipe = find(name)
     console.print(f"{recipe.name}: {recipe.paper}", highlight=False)
-    console.print("Lines with = are settings: train with --set KEY=VALUE to change one.", highlight=False)
+    console.print("Settings follow an equals sign; change one with wingspan train --set KEY=VALUE", highlight=False)
     for key, value, settable, unused in settings_of(recipe):
         shown = value if isinstance(value, str) and not settable else json.dumps(value)
         line = f"  {key}{' =' if settable else ':'} {shown}"
