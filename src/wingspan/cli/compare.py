@@ -36,7 +36,7 @@ def compare(
         typer.Argument(
             metavar="SYSTEM...",
             help="Two or more: FILE, NAME=FILE, or NAME=FILE,FILE,... for the runs of one system; a pattern "
-            "such as NAME=runs/*/test.jsonl is all files it fits.",
+            "such as NAME=runs/*/test.jsonl stands for all matching files.",
         ),
     ],
     format: Annotated[str | None, typer.Option(help="Format of all files; otherwise found by name or content.")] = None,
@@ -44,10 +44,12 @@ def compare(
         str | None, typer.Option(help="Format of the systems' files, if it differs from --format.")
     ] = None,
     mode: Annotated[Mode, typer.Option(help="What counts as a match; see docs/scoring.md.")] = "strict",
-    samples: Annotated[int, typer.Option(min=1, help="How many resamples intervals and p-values come from.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
-    confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the verdict.")] = 0.95,
-    examples: Annotated[int, typer.Option(min=0, help="How many errors of each kind are shown; 20 in the JSON.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Resamples behind intervals and p-values.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 1,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the intervals; 1 minus it is the verdict's level.")
+    ] = 0.95,
+    examples: Annotated[int, typer.Option(min=0, help="Errors of each kind to show; 20 in the JSON.")] = 3,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
@@ -57,7 +59,7 @@ def compare(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
-    """Compares systems on one corpus: intervals, paired significance, which errors moved, and who wins."""
+    """Compares systems on one corpus: intervals, paired significance, errors that moved, and the winner."""
     from wingspan.views.console import write_figures
 
     if train is not None and report is None:

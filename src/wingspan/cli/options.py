@@ -16,13 +16,11 @@ LeakHandling = Annotated[
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
-BatchSize = Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
 Parts = Annotated[
-    list[Path] | None, typer.Option(help="A Python file of yours with parts of the model; it is run, so trust it.")
+    list[Path] | None, typer.Option(help="A Python file with parts of the model; it is executed, so trust it.")
 ]
-Dataset = Annotated[
-    str | None, typer.Option(help="Answer in the labels of this corpus; otherwise in those of the model's target.")
-]
+Dataset = Annotated[str | None, typer.Option(help="Use the labels of this corpus instead of the target's.")]
 CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
 EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]

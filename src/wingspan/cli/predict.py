@@ -30,14 +30,12 @@ def predict(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
     model: Annotated[str, typer.Option(help="A model folder or hub id.")],
     output: Annotated[
-        Path | None, typer.Option(help="Write documents here; otherwise shown, or JSON lines in a pipe.")
+        Path | None, typer.Option(help="Write documents here; otherwise show them, or print JSON lines in a pipe.")
     ] = None,
     format: Annotated[str | None, typer.Option("--from", help="Format of the input files.")] = None,
-    to: Annotated[
-        str | None, typer.Option("--format", help="Format of the output; otherwise told by its name.")
-    ] = None,
+    to: Annotated[str | None, typer.Option("--format", help="Format of the output; otherwise by its suffix.")] = None,
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Write although the format changes entities, such as discontinuous ones.")
+        bool, typer.Option("--lossy", help="Write even if the format changes entities, such as discontinuous ones.")
     ] = False,
     overlap: Annotated[Overlap | None, typer.Option(help="Which entities may overlap; otherwise as trained.")] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,

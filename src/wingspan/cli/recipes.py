@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @app.command(epilog="Example: wingspan recipes bundling/bl-span")
 def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe with all its settings.")] = None) -> None:
-    """Lists the systems, their variants and the paper each one is; or one of them with its settings."""
+    """Lists the systems, their variants and papers; or shows one of them with all its settings."""
     show_recipe(name, Console()) if name else list_recipes(Console())
 
 
@@ -30,7 +30,7 @@ def info(
     json: Json = None,
     parts: Parts = None,
 ) -> None:
-    """Says what is in a model: system, labels, limits, scores."""
+    """Describes a model: system, labels, limits, scores."""
     from wingspan.views.console import write_figures
 
     facts = describe_model(model, trusted(parts))
@@ -42,7 +42,7 @@ def info(
 
 
 def list_recipes(console: Console) -> None:
-    """All recipes with the paper each one is."""
+    """Prints all recipes with their papers."""
     from wingspan.recipes import NAMES, find, variants
 
     table = Table("recipe", "variants", "what it is")
@@ -54,7 +54,7 @@ def list_recipes(console: Console) -> None:
 
 
 def show_recipe(name: str, console: Console) -> None:
-    """One recipe: every setting with its value as `--set` takes it (after =), and its parts (after :)."""
+    """Prints one recipe: every setting with its value as `--set` takes it (after =), and its parts (after :)."""
     from wingspan.recipe_json import settings_of
     from wingspan.recipes import find
 

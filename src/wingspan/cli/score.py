@@ -46,7 +46,9 @@ def score(
     protocol: Annotated[
         Protocol, typer.Option(help="recognition: entities had to be found. typing: labels of given spans.")
     ] = "recognition",
-    subset: Annotated[Subset, typer.Option(help="Score what is discontinuous, or is beside it.")] = "all",
+    subset: Annotated[
+        Subset, typer.Option(help="Score only discontinuous entities, or the texts that have some.")
+    ] = "all",
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
