@@ -60,7 +60,7 @@ def test_the_score_is_the_least_of_fragments_and_links():
 def test_a_fragment_alone_is_no_entity_and_the_bar_is_the_callers():
     chances = linked(3, {(0, 1): 0.4})
     assert join([0.9, 0.9, 0.9], chances).groups == []
-    assert join([0.9, 0.9, 0.9], chances, bar=0.3).groups == [((0, 1), 0.4)]
+    assert join([0.9, 0.9, 0.9], chances, least_chance=0.3).groups == [((0, 1), 0.4)]
     assert join([], np.zeros((0, 0))).groups == []
 
 

@@ -38,9 +38,7 @@ def staged(folder: Path) -> Iterator[Path]:
     new = Path(mkdtemp(prefix=".new-", dir=folder))
     try:
         yield new
-        for path in sorted(
-            new.rglob("*"), key=lambda path: path.name == "recipe.json"
-        ):  # last: it makes a folder a model
+        for path in sorted(new.rglob("*"), key=lambda path: path.name == "recipe.json"):  # last: it makes it a model
             if path.is_file():
                 target = folder / path.relative_to(new)
                 target.parent.mkdir(exist_ok=True)
@@ -59,7 +57,7 @@ def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> No
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library reports a full disk with the bare class
             raise
-        raise OSError(f"{folder}: the encoder's files could not be written ({short_message(error)})") from error
+        raise OSError(f"{folder}: the encoder's files could not be written ({brief(error)})") from error
     with learner.model.encoder.plain():
         write_weights(folder / "model.safetensors", predictor(learner))
 
@@ -97,10 +95,8 @@ def rebuild(
         KeyError,
         RuntimeError,
         TypeError,
-    ) as error:  # raised by parts whose settings have wrong types
-        raise ValueError(
-            f"{folder / 'recipe.json'}: the settings do not fit together ({short_message(error)})"
-        ) from error
+    ) as error:  # by parts with wrong settings
+        raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({brief(error)})") from error
     return recipe, labels, learner
 
 
@@ -113,9 +109,7 @@ def download(name: str, revision: str | None) -> Path:
         patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise ValueError(
-            f"{name}: neither a model folder nor a hub id that can be reached ({short_message(error)})"
-        ) from error
+        raise ValueError(f"{name}: neither a model folder nor a hub id that can be reached ({brief(error)})") from error
 
 
 def predictor(learner: Learner) -> Learner:
@@ -160,11 +154,11 @@ def read_weights(path: Path, module: nn.Module) -> None:
         load_model(module, str(path), strict=True)
     except (SafetensorError, RuntimeError) as error:
         raise ValueError(
-            f"{path}: the weights do not fit or are damaged ({short_message(error)}); copy or train the model again"
+            f"{path}: the weights do not fit or are damaged ({brief(error)}); copy or train the model again"
         ) from error
 
 
-def short_message(error: Exception) -> str:
+def brief(error: Exception) -> str:
     """The beginning of an error's message, on one line."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 

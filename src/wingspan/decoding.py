@@ -1,4 +1,4 @@
-"""Which of the found entities are kept together: flat (none overlap), nested (none cross), any (all)."""
+"""From scored entities to final ones: overlaps are resolved, fragments joined into discontinuous entities. No torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,6 +17,9 @@ from wingspan.labels import LabelSet
 from wingspan.text import Entity, Span, reading_order
 
 Overlap = Literal["flat", "nested", "any"]
+"""Which entities may stay together: none that overlap, none that cross, or all."""
+
+start_of = attrgetter("start")
 
 
 def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
@@ -23,7 +27,7 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
 
     Not the heuristic of Fu et al., whose code always keeps the last span: see systems.md 4.B.
     """
-    best: dict[Entity, Entity] = {}  # found twice, it counts once, with its higher score
+    best: dict[Entity, Entity] = {}  # repeated entities count once, with their highest score
     for entity in entities:
         if entity not in best or entity.score > best[entity].score:
             best[entity] = entity
@@ -32,7 +36,7 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
         return tuple(ordered)
     kept: list[Entity] = []
     for cluster in clusters(ordered):
-        chosen: list[Entity] = []  # by their starts, so that only neighbors need a look
+        chosen: list[Entity] = []  # sorted by start, so that only neighbors are compared
         widest = 0
         for entity in sorted(cluster, key=lambda e: (-e.score, reading_order(e))):
             first = bisect_left(chosen, entity.start - widest, key=start_of)
@@ -42,11 +46,6 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
                 widest = max(widest, entity.end - entity.start)
         kept.extend(sorted(chosen, key=reading_order))
     return tuple(kept)
-
-
-def start_of(entity: Entity) -> int:
-    """Where an entity starts."""
-    return entity.start
 
 
 def clusters(ordered: Sequence[Entity]) -> Iterator[list[Entity]]:
@@ -70,25 +69,25 @@ def clash(one: Entity, other: Entity, overlap: Overlap) -> bool:
     return any(a.crosses(b) for a in one.spans for b in other.spans)
 
 
-# --- Fragments into discontinuous entities: by scored links, or by a rule. Numpy only.
+# Fragments joined into discontinuous entities, by scored links or by a rule
 #
-# Links join two fragments; an entity is a largest set of fragments that are all linked with each other, so that two
+# A link joins two fragments; an entity is a maximal set of fragments that are all linked with each other, so that two
 # entities may share a fragment ("muscle pain and fatigue") and one may have three or more.
 
 
 MOST_FRAGMENTS = 200
-"""Fragments of one label in one sentence that are joined, the likeliest ones."""
+"""The most fragments of one label in one sentence that are joined; the likeliest ones."""
 BUCKETS = 24
-"""How finely distances are told apart: half octaves, up to 4,096 units."""
+"""Buckets of distances: half octaves, up to 4,096 units."""
 
 
 @dataclass(frozen=True)
 class Joining:
-    """What becomes of discontinuous entities.
+    """How discontinuous entities are handled.
 
-    `fragments` is what training makes of them: `join` needs the term `links`. `bar` is the least chance of a fragment
-    or link that is believed. A `gap` of 1 or more joins entities by rule, see `join_nearest`. What is `auto` is chosen
-    on the dev documents after training, and stored.
+    `fragments` is how training treats them: `join` needs the term `links`. `bar` is the least chance of a fragment or
+    link. A `gap` of 1 or more joins entities by rule, see `join_nearest`. `auto` values are chosen on the dev documents
+    after training, and stored.
     """
 
     fragments: Fragments = "drop"
@@ -96,7 +95,7 @@ class Joining:
     gap: int | Literal["auto"] = 0
 
     def __post_init__(self) -> None:
-        """Says at once what cannot work."""
+        """Rejects impossible settings."""
         if self.fragments not in get_args(Fragments):
             raise ValueError(f"joining.fragments is {self.fragments!r}; use {', '.join(get_args(Fragments))}")
         if self.bar != "auto" and not 0 < self.bar < 1:
@@ -111,40 +110,40 @@ class Joining:
 
     @property
     def least_chance(self) -> float:
-        """The bar; one half while it is not chosen."""
+        """The bar; one half until it is chosen."""
         return 0.5 if self.bar == "auto" else self.bar
 
     @property
     def most_between(self) -> int:
-        """The gap; none while it is not chosen."""
+        """The gap; 0 until it is chosen."""
         return 0 if self.gap == "auto" else self.gap
 
 
 class Linkable(NamedTuple):
-    """Found fragments, and what their links are scored with."""
+    """Found fragments, and the vectors that score their links."""
 
     found: Found
-    left: Array  # (N, K) what a fragment is to those behind it
-    right: Array  # (N, K) what it is to those before it
-    distance: Array  # (BUCKETS,) what the distance between two fragments adds
+    left: Array  # (N, K) of a fragment as the first of a link
+    right: Array  # (N, K) of a fragment as the second of a link
+    distance: Array  # (BUCKETS,) added to the score, by the distance between two fragments
     core: Array  # (B, 2) units of each sentence in which an entity must begin
-    temperature: float = 1.0  # of the scores that users see
+    temperature: float = 1.0  # of the calibrated scores
 
 
 class Joined(NamedTuple):
-    """Sets of fragments with their scores, and whether the limits on the work cut some off."""
+    """Sets of fragments with their scores, and whether the work limit cut some off."""
 
     groups: list[tuple[tuple[int, ...], float]]
     capped: bool
 
 
 def buckets(gap: Array) -> Array:
-    """Distances of 0, 1, 2 and more units on a logarithmic scale, two steps for each doubling."""
+    """The buckets of distances in units: a logarithmic scale with two steps per doubling."""
     return np.minimum((2 * np.log2(np.maximum(gap, 0) + 1) + 1e-4).astype(np.int64), BUCKETS - 1)
 
 
 def link_chances(linkable: Linkable, rows: Array) -> Array:
-    """The chance that each pair of these fragments belongs to one entity; 0 unless the second comes behind the first.
+    """The chance that each pair of these fragments belongs to one entity; 0 unless the second follows the first.
 
     score(i, j) = left(i) · right(j) + bias of the distance  -> (n, n)
     """
@@ -154,48 +153,47 @@ def link_chances(linkable: Linkable, rows: Array) -> Array:
     return np.where(gap >= 0, 1 / (1 + np.exp(-np.clip(scores, -60, 60))), 0.0)
 
 
-def join(scores: Sequence[float], chances: Array, bar: float = 0.5) -> Joined:
-    """Sets of two or more fragments of one label and sentence that all have links with a chance of at least `bar`.
+def join(scores: Sequence[float], chances: Array, least_chance: float = 0.5) -> Joined:
+    """Maximal sets of fragments of one label and sentence whose links all have at least this chance.
 
-    `chances[i, j]` is that of a link from i to j behind it. A set's score is the least of its fragments and links. At
-    most `MOST_FRAGMENTS` fragments are looked at, with the effort of `maximal_cliques` for each.
+    `chances[i, j]` is the chance of a link from i to a later j. The score of a set is the least of its fragments and
+    links. At most `MOST_FRAGMENTS` fragments are considered, with the work limit of `maximal_cliques`.
     """
     order = sorted(range(len(scores)), key=lambda at: -scores[at])[:MOST_FRAGMENTS]
     table = np.asarray(chances)[np.ix_(order, order)]
     table = np.maximum(table, table.T)
-    linked = table >= bar
+    linked = table >= least_chance
     np.fill_diagonal(linked, False)
-    connected = np.flatnonzero(linked.any(0))  # a fragment without any link is no entity
+    connected = np.flatnonzero(linked.any(0))  # a fragment without a link is no entity
     rows = linked[np.ix_(connected, connected)]
     packed = np.packbits(rows, axis=1, bitorder="little")
-    found, complete = maximal_cliques([int.from_bytes(row.tobytes(), "little") for row in packed])
+    cliques, complete = maximal_cliques([int.from_bytes(row.tobytes(), "little") for row in packed])
     links, names = table[np.ix_(connected, connected)].tolist(), [order[node] for node in connected]
     groups = []
-    for clique in found:
-        weakest = min(links[one][other] for one, other in combinations(clique, 2))
+    for clique in cliques:
+        weakest = min(links[first][second] for first, second in combinations(clique, 2))
         members = tuple(sorted(names[node] for node in clique))
         groups.append((members, min(weakest, *(scores[at] for at in members))))
     return Joined(groups, not complete or len(scores) > MOST_FRAGMENTS)
 
 
 def entities_joined(
-    linkable: Linkable, inputs: Inputs, labels: LabelSet, bars: Sequence[float]
+    linkable: Linkable, inputs: Inputs, labels: LabelSet, least_chances: Sequence[float]
 ) -> tuple[list[list[Entity]], int]:
-    """Discontinuous entities in words, sentence by sentence, and how many times a limit cut some off.
+    """Discontinuous entities in words, sentence by sentence, and how often the work limit cut some off.
 
-    `bars` is the least chance of a fragment or link, by class. An entity belongs to the window whose core has its first
-    word.
+    `least_chances` of fragments and links are by class. An entity belongs to the window whose core has its first word.
     """
     names = labels.answers
     sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
     capped = 0
     found = linkable.found
-    likely = np.flatnonzero(found.score >= np.asarray(bars)[found.label])
+    likely = np.flatnonzero(found.score >= np.asarray(least_chances)[found.label])
     for row, label, members in by_label(found, likely):
-        joined = join(found.score[members].tolist(), link_chances(linkable, members), bars[label])
+        joined = join(found.score[members].tolist(), link_chances(linkable, members), least_chances[label])
         capped += joined.capped
         name = names[inputs.dataset[row]][label]
-        assert name is not None, "no fragment is read as the class of no entity"
+        assert name is not None, "no fragment is decoded as the class of no entity"
         words, (first, past) = inputs.words[row], linkable.core[row].tolist()
         spans = [
             Span(int(start), int(last) + 1)
@@ -210,7 +208,7 @@ def entities_joined(
 
 
 def by_label(found: Found, likely: Array) -> Iterator[tuple[int, int, Any]]:
-    """Sentence, class and the places of the likely fragments of each that has two or more."""
+    """Each sentence and class with two or more likely fragments, and the indices of these."""
     order = likely[np.lexsort([part[likely] for part in (found.end, found.start, found.label, found.sentence)])]
     keys = np.stack([found.sentence, found.label], -1)[order]
     borders = np.flatnonzero((keys[1:] != keys[:-1]).any(-1)) + 1
@@ -220,15 +218,15 @@ def by_label(found: Found, likely: Array) -> Iterator[tuple[int, int, Any]]:
 
 
 def tempered(chance: float, temperature: float) -> float:
-    """The chance that users see: its log-odds divided by the temperature."""
+    """The calibrated chance: its log-odds divided by the temperature."""
     inside = min(max(chance, 1e-7), 1 - 1e-7)
     return float(1 / (1 + np.exp(-np.log(inside / (1 - inside)) / temperature)))
 
 
 def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
-    """The rule: entities of one label become one while the next begins at most `gap` words behind the last's end.
+    """Joins entities of one label by rule, while the next begins at most `gap` words after the last one's end.
 
-    Those that overlap are left as they are, and so is everything where the gap is 0.
+    Overlapping entities are left as they are; a gap of 0 joins nothing.
     """
     if gap < 1:
         return list(entities)
@@ -237,8 +235,7 @@ def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
         mine = sorted((entity for entity in entities if entity.label == label), key=lambda entity: entity.spans)
         groups: list[list[Entity]] = []
         for entity in mine:
-            near = groups and 1 <= entity.start - groups[-1][-1].end <= gap
-            if near:
+            if groups and 1 <= entity.start - groups[-1][-1].end <= gap:
                 groups[-1].append(entity)
             else:
                 groups.append([entity])
@@ -247,7 +244,7 @@ def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
 
 
 def as_one(group: Sequence[Entity]) -> Entity:
-    """One entity of all their fragments; its score is the least of theirs."""
+    """One entity of all their fragments, with the least of their scores."""
     if len(group) == 1:
         return group[0]
     weakest = min(group, key=lambda entity: entity.score)

@@ -45,8 +45,8 @@ Batches = Literal["mixed", "single", "turns"]
 class TrainSettings:
     """How weights are learned.
 
-    `factors` and `decays` multiply the learning rate and the weight decay of parameters by the prefix of their name; the
-    longest matching prefix counts.
+    `factors` and `decays` multiply the learning rate and the weight decay of parameters by the prefix of their name;
+    the longest matching prefix counts.
     """
 
     epochs: int = 20
@@ -341,7 +341,7 @@ def bundle(
 ) -> Recipe:
     """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 19.
 
-    `crf` is for the tags added to a span recipe; `spans`, `head`, `candidates`, `objective` for spans added to a tagger.
+    `crf` is for tags added to a span recipe; `spans`, `head`, `candidates`, `objective` for spans added to a tagger.
     """
     if "tags" in recipe.terms and "spans" in recipe.terms:
         raise ValueError(f"recipe {recipe.name!r} is bundled already; change terms.tags.weight instead")

@@ -168,22 +168,8 @@ def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
 def check_kinds(owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
     """Rejects settings that do not fit their annotations: the file is damaged."""
     for name, value in settings.items():
-        if not any(belongs(value, kind) for kind in kinds(hints[name])):
+        if not any(fits(value, kind) for kind in kinds(hints[name])):
             raise ValueError(f"recipe.json: {name} of {owner} is damaged ({value!r})")
-
-
-def belongs(value: Any, kind: Any) -> bool:
-    """Whether a value of a recipe is of a kind: like `fits`, and for kinds that the shell cannot write."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return True
-    if origin is Callable:
-        return isinstance(value, partial)
-    if origin is Mapping:
-        return isinstance(value, Mapping) and all(belongs(part, inner[1]) for part in value.values())
-    if origin is tuple:
-        return isinstance(value, tuple) and all(belongs(part, inner[0]) for part in value)
-    return isinstance(value, kind) if is_dataclass(kind) and isinstance(kind, type) else fits(value, kind)
 
 
 def part_named(path: str, parts: Sequence[str] = ()) -> type:
@@ -279,15 +265,22 @@ def takes_names(kind: Any) -> bool:
 
 def fits(value: Any, kind: Any) -> bool:
     """Whether a value is of a kind."""
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is Sequence:
-        return isinstance(value, tuple) and all(fits(item, get_args(kind)[0]) for item in value)
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin is Literal:
+        return value in inner
+    if origin is Callable:
+        return isinstance(value, partial)
+    if origin in (Sequence, tuple):
+        return isinstance(value, tuple) and all(fits(item, inner[0]) for item in value)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(fits(item, inner[1]) for item in value.values())
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, kind) if kind in SCALARS else False
+    return isinstance(value, kind) if kind in SCALARS or is_dataclass(kind) else False
 
 
 SCALARS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "none"}

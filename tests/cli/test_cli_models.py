@@ -205,13 +205,14 @@ def test_every_shown_setting_can_be_set(shell):
     from wingspan.recipes import find
 
     out, _ = shell("recipes", "bundling/paper")
-    shown = [line.strip().split(" = ") for line in out.splitlines() if " = " in line]
-    assert len(shown) > 20
+    shown = [line.split("  (unused")[0].strip().split(" = ") for line in out.splitlines() if " = " in line]
+    assert len(shown) > 60
     recipe = find("bundling/paper")
     for key, value in shown:
-        if ":" in value or value in ("{}", "null") or key in ("phases", "thresholds"):
-            continue  # parts, and what has no value yet
         override(recipe, key, value)
+    assert ["head.start_chance", "null"] in shown  # a default
+    assert ["encoder.adapters.rank", "32"] in shown
+    assert "  spans: wingspan.spans.pooled:PooledSpans" in out.splitlines()
 
 
 def test_several_seeds(shell, tmp_path):

@@ -29,18 +29,18 @@ VERBS = (
     *("score", "compare", "analyze", "experiment", "tune"),
     *("convert", "validate", "split", "leaks", "show", "label-map", "lexicon", "vectors"),
 )
-"""All commands in the order in which one meets them: models, then what they are worth, then data."""
+"""All commands in the order of the help: models, evaluation, data."""
 HOMES = {"info": "recipes", "tune": "experiment"}
 """Modules of the verbs that share one."""
 
 
 def main() -> None:
-    """The entry point: a mistake of the user's or of the file's is one sentence and exit code 1."""
+    """The entry point: an error in the arguments or files is one sentence and exit code 1."""
     load_verbs(sys.argv[1:2])
     try:
         check_processes()
         app()
-    except BrokenPipeError:  # `wingspan predict ... | head`: the reader has gone, which is no error of ours
+    except BrokenPipeError:  # `wingspan predict ... | head`: the reader is gone, which is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)
@@ -54,30 +54,30 @@ def main() -> None:
         sys.exit(1)
 
 
-def load_verbs(asked: list[str]) -> None:
-    """Adds the asked verb to the app, or all of them where none is asked: each module registers its commands."""
-    for verb in asked if set(asked) <= set(VERBS) and asked else VERBS:
+def load_verbs(verbs: list[str]) -> None:
+    """Adds the given verbs to the app, or all of them if there are none: each module registers its commands."""
+    for verb in verbs if set(verbs) <= set(VERBS) and verbs else VERBS:
         import_module(f"wingspan.cli.{HOMES.get(verb, verb).replace('-', '_')}")
     app.registered_commands.sort(key=lambda command: VERBS.index(verb_of(command)))
 
 
 def verb_of(command: CommandInfo) -> str:
-    """What a user types: the given name, or that of the function."""
+    """The command as users type it: its name, or its function's."""
     assert command.callback is not None
     return command.name or command.callback.__name__.replace("_", "-")
 
 
 def check_processes() -> None:
-    """Of several processes that torchrun has started, all train together; any other verb would run once in each."""
+    """Rejects torchrun for other verbs than `train`: they would run once in each process."""
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return
     if sys.argv[1:2] != ["train"]:
         raise ValueError("several processes can train together and nothing else; start this one without torchrun")
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch would warn of what is meant to be so
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch would warn about intended behavior
 
 
 def describe(error: Exception) -> str:
-    """An error as one line that starts with the file where there is one."""
+    """An error as one line that starts with the file, if it has one."""
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"{error.filename}: no such file or folder; check the path"
     if isinstance(error, IsADirectoryError) and error.filename:  # a file written under another name is renamed last

@@ -21,6 +21,7 @@ from wingspan.evaluation.errors import MOVES, plain
 from wingspan.evaluation.matching import Mode, realign
 from wingspan.evaluation.significance import ConfidenceInterval, Difference
 from wingspan.text import Document
+from wingspan.views.console import say
 from wingspan.views.tables import AVERAGES, Cells, Sheet
 
 
@@ -35,7 +36,7 @@ def compare(
         typer.Argument(
             metavar="SYSTEM...",
             help="Two or more: FILE, NAME=FILE, or NAME=FILE,FILE,... for the runs of one system; a pattern "
-            "such as NAME=runs/*/test.jsonl is all files it fits.",
+            "such as NAME=runs/*/test.jsonl stands for all matching files.",
         ),
     ],
     format: Annotated[str | None, typer.Option(help="Format of all files; otherwise found by name or content.")] = None,
@@ -43,10 +44,12 @@ def compare(
         str | None, typer.Option(help="Format of the systems' files, if it differs from --format.")
     ] = None,
     mode: Annotated[Mode, typer.Option(help="What counts as a match; see docs/scoring.md.")] = "strict",
-    samples: Annotated[int, typer.Option(min=1, help="How many resamples intervals and p-values come from.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
-    confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the verdict.")] = 0.95,
-    examples: Annotated[int, typer.Option(min=0, help="How many errors of each kind are shown; 20 in the JSON.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Resamples behind intervals and p-values.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 1,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the intervals; 1 minus it is the verdict's level.")
+    ] = 0.95,
+    examples: Annotated[int, typer.Option(min=0, help="Errors of each kind to show; 20 in the JSON.")] = 3,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
@@ -56,9 +59,7 @@ def compare(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
-    """Compares systems on one corpus: intervals, paired significance, which errors moved, and who wins."""
-    from rich.console import Console
-
+    """Compares systems on one corpus: intervals, paired significance, errors that moved, and the winner."""
     from wingspan.views.console import write_figures
 
     if train is not None and report is None:
@@ -100,21 +101,21 @@ def compare_files(
 ) -> Comparison:
     """Reads the files and compares them. A system is FILE, NAME=FILE, or NAME=FILE,FILE,... for its runs.
 
-    Predictions on other words or other documents are put onto the gold text first, and the notes say so.
+    Predictions on other words or documents are realigned with the gold texts first, and the notes say so.
     """
-    wanted = documents(gold, format)
+    right = documents(gold, format)
     runs = read_systems(name_systems(systems), predicted_format or format)
-    placed = {name: [realign(wanted, run) for run in each] for name, each in runs.items()}
+    realigned = {name: [realign(right, run) for run in each] for name, each in runs.items()}
     result = compare_systems(
-        wanted,
-        {name: [run.documents for run in each] for name, each in placed.items()},
+        right,
+        {name: [run.documents for run in each] for name, each in realigned.items()},
         mode=mode,
         samples=samples,
         seed=seed,
         confidence=confidence,
         allow_missing=allow_missing,
     )
-    notes = dict.fromkeys(f"{name}: {note}" for name, each in placed.items() for run in each for note in run.notes)
+    notes = dict.fromkeys(f"{name}: {note}" for name, each in realigned.items() for run in each for note in run.notes)
     return replace(result, notes=(*notes, *result.notes))
 
 
@@ -124,7 +125,7 @@ def read_systems(named: dict[str, list[Path]], format: str | None = None) -> dic
 
 
 def name_systems(arguments: Sequence[str]) -> dict[str, list[Path]]:
-    """The files of each system by its name: the one it was given, or that of its file; the path where those agree."""
+    """The files of each system by its name: the given one, the file's, or the path if two files share a name."""
     parsed = [parse(argument) for argument in arguments]
     short = [name or Path(rest).stem for name, rest, _ in parsed]
     twice = {name for name, count in Counter(short).items() if count > 1}
@@ -138,7 +139,7 @@ def name_systems(arguments: Sequence[str]) -> dict[str, list[Path]]:
 
 
 def parse(argument: str) -> tuple[str, str, list[Path]]:
-    """One system: its name where it has one, what was said of its files, and the files."""
+    """One system: its name if it has one, the argument without the name, and the files."""
     if Path(argument).exists():
         return "", argument, [Path(argument)]
     name, equals, rest = argument.partition("=")
@@ -149,7 +150,7 @@ def parse(argument: str) -> tuple[str, str, list[Path]]:
 
 
 def files(named: str) -> Iterator[Path]:
-    """A file or folder, or all that fit a pattern, in the order of their names."""
+    """A file or folder, or all that match a pattern, sorted by name."""
     if Path(named).exists() and named:
         yield Path(named)
         return
@@ -160,21 +161,21 @@ def files(named: str) -> Iterator[Path]:
 
 
 def show(result: Comparison, console: Console, examples: int = 3) -> None:
-    """SystemRow side by side, then every pair with the errors that moved, last the sentence that says who wins."""
+    """Prints the figures, then every pair with the errors that moved, last the verdict."""
     figures_sheet(result).show(console)
     for system in result.systems:
         if system.runs > 1:
-            said(f"{system.name}: {system.runs} runs, micro F1 {system.rows.micro.over_runs}", console)
+            say(console, f"{system.name}: {system.runs} runs, micro F1 {system.rows.micro.over_runs}")
     for pair in result.pairs:
         pair_sheet(result, pair).show(console)
-        said(mentions(pair), console)
+        say(console, mentions(pair))
         for move in MOVES:
             for error in pair.errors.listed(move)[:examples]:
-                one = plain(error, result.gold)
-                said(f"  {move}: {one['kind']} {one['label']} {one['text']!r} in {one['document']}", console)
+                shown = plain(error, result.gold)
+                say(console, f"  {move}: {shown['kind']} {shown['label']} {shown['text']!r} in {shown['document']}")
     for note in result.notes:
-        said(f"Note: {note}.", console)
-    said(result.verdict, console, style="bold")
+        say(console, f"Note: {note}.")
+    console.print(Text(result.verdict, style="bold"), soft_wrap=True)
 
 
 def figures_sheet(result: Comparison) -> Sheet:
@@ -198,7 +199,7 @@ def figures_sheet(result: Comparison) -> Sheet:
 
 
 def pair_sheet(result: Comparison, pair: PairFigures) -> Sheet:
-    """One system against another: what changed in F1, how sure that is, and how many errors moved."""
+    """One system against another: the change in F1, its p-value, and the errors that moved."""
     return Sheet(
         f"{pair.second} minus {pair.first}, F1; p by {result.test(pair)}",
         ("label", "difference", "p (Holm)", "ahead", *MOVES),
@@ -214,12 +215,12 @@ def pair_sheet(result: Comparison, pair: PairFigures) -> Sheet:
 
 
 def gap(row: Difference) -> Cells:
-    """What a row says of the difference."""
+    """The cells of a difference."""
     return f"{row.value:+.2f} [{row.low:+.1f}, {row.high:+.1f}]", f"{row.p_holm:.3f}", f"{100 * row.wins:.1f} %"
 
 
 def mentions(pair: PairFigures) -> str:
-    """How many errors moved, and whether that may be chance."""
+    """The number of errors that moved, and whether that may be chance."""
     fixed, broken, both = (number(pair.errors.count(move)) for move in MOVES)
     sure = "mean over pairs of runs" if pair.errors.p is None else f"McNemar p = {pair.errors.p:.2g}"
     return (
@@ -236,8 +237,3 @@ def number(count: float) -> str:
 def between(figure: ConfidenceInterval) -> str:
     """A figure and its interval."""
     return f"{figure.value:.2f} [{figure.low:.1f}, {figure.high:.1f}]"
-
-
-def said(line: str, console: Console, style: str | None = None) -> None:
-    """A line that is no markup and may be as long as it needs to be."""
-    console.print(Text(line, style=style or ""), soft_wrap=True)

@@ -16,13 +16,11 @@ LeakHandling = Annotated[
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
-BatchSize = Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
 Parts = Annotated[
-    list[Path] | None, typer.Option(help="A Python file of yours with parts of the model; it is run, so trust it.")
+    list[Path] | None, typer.Option(help="A Python file with parts of the model; it is executed, so trust it.")
 ]
-Dataset = Annotated[
-    str | None, typer.Option(help="Answer in the labels of this corpus; otherwise in those of the model's target.")
-]
+Dataset = Annotated[str | None, typer.Option(help="Use the labels of this corpus instead of the target's.")]
 CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
 EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
@@ -37,21 +35,21 @@ def use_threads(threads: int | None) -> None:
 
 
 def trusted(parts: list[Path] | None) -> list[str]:
-    """Imports the user's own files and names their modules."""
+    """Imports the user's files; returns the names of their modules."""
     from wingspan.recipes import import_file
 
     return [import_file(path).__name__ for path in parts or []]
 
 
-def pairs(given: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
+def pairs(items: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
     """`key=value` options as a dictionary."""
-    found = {}
-    for item in given or []:
+    values = {}
+    for item in items or []:
         key, equals, value = item.partition("=")
         if not equals or not key:
             raise ValueError(f"{option} {item}: write it as key=value, for example {option} {example}")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def whole_numbers(seeds: str) -> list[int]:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,14 +30,12 @@ def predict(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
     model: Annotated[str, typer.Option(help="A model folder or hub id.")],
     output: Annotated[
-        Path | None, typer.Option(help="Write documents here; otherwise shown, or JSON lines in a pipe.")
+        Path | None, typer.Option(help="Write documents here; otherwise show them, or print JSON lines in a pipe.")
     ] = None,
     format: Annotated[str | None, typer.Option("--from", help="Format of the input files.")] = None,
-    to: Annotated[
-        str | None, typer.Option("--format", help="Format of the output; otherwise told by its name.")
-    ] = None,
+    to: Annotated[str | None, typer.Option("--format", help="Format of the output; otherwise by its suffix.")] = None,
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Write although the format changes entities, such as discontinuous ones.")
+        bool, typer.Option("--lossy", help="Write even if the format changes entities, such as discontinuous ones.")
     ] = False,
     overlap: Annotated[Overlap | None, typer.Option(help="Which entities may overlap; otherwise as trained.")] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
@@ -47,8 +46,6 @@ def predict(
     threads: Threads = None,
 ) -> None:
     """Finds entities in texts of any length."""
-    from rich.console import Console
-
     from wingspan.views.console import counted, say
 
     use_threads(threads)
@@ -88,9 +85,9 @@ def predict_inputs(
     device: str | None = None,
     console: Console,
 ) -> int:
-    """Writes found entities to a file, shows them on a terminal, or prints JSON lines. Returns how many documents.
+    """Writes entities to a file, shows them on a terminal, or prints JSON lines. Returns the number of documents.
 
-    Without `lossy` it stops, and writes nothing, where the file's format would change an entity.
+    Without `lossy` it stops, and writes nothing, if the file's format would change an entity.
     """
     from wingspan.recognizer import Recognizer
 
@@ -104,12 +101,12 @@ def predict_inputs(
             "go on with --lossy (an entity is made of each fragment), or choose another --format"
         )
     typing = recognizer.recipe.protocol == "typing"
-    given = documents(inputs, format)
-    asked = Counted(with_spans(given) if typing else given)
-    found = recognizer.predict_stream(
-        asked, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
+    texts = documents(inputs, format)
+    inputs_counted = Counted(with_spans(texts) if typing else texts)
+    predicted = recognizer.predict_stream(
+        inputs_counted, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
     )
-    counted = Counted(found)
+    counted = Counted(predicted)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
     if output is not None and target is not None:
         write(counted.fitted(target, output, lossy), output, target.name)
@@ -124,29 +121,25 @@ def predict_inputs(
     else:
         for document in counted:
             sys.stdout.write(dumps(printed(document)) + "\n")
-    if typing and counted.entities < asked.entities:
-        Console(stderr=True).print(
-            untyped(asked.entities, counted.entities), markup=False, highlight=False, soft_wrap=True
+    given, typed = inputs_counted.entities, counted.entities
+    if typing and typed < given:
+        line = (
+            f"{given - typed:,} of {given:,} given entities got no type and are left out: they hold no word, "
+            "are longer than what the model reads at once, stay below the threshold, "
+            "or are more on one span than there are types"
         )
+        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
     return counted.number
 
 
-def untyped(given: int, typed: int) -> str:
-    """That some of the given entities are not in what is written, and why that may be."""
-    return (
-        f"{given - typed:,} of {given:,} given entities got no type and are left out: they hold no word, are longer "
-        "than what the model reads at once, stay below the threshold, or are more on one span than there are types"
-    )
-
-
 def printed(document: Document) -> dict[str, Any]:
-    """The document as a character record, with everything about each entity, as people want it in a pipe."""
+    """The document as a JSON record for pipes, with everything about each entity."""
     meta = {key: value for key, value in document.meta.items() if key != SHAPE}
     return {**record_of_document(replace(document, meta=meta)), "entities": document.to_dict()["entities"]}
 
 
 class Counted:
-    """Counts what passes through, and what a format loses of it."""
+    """Counts documents and entities that pass through, and what a format loses of them."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents = documents
@@ -175,16 +168,16 @@ class Counted:
 
 
 MOST_WITHOUT = 1000
-"""After so many documents without an entity none is expected any more."""
+"""After this many documents without an entity, none is expected."""
 
 
 def with_spans(given: Iterable[Document]) -> Iterator[Document]:
-    """Documents for a model that types given spans; where none of the first has any, that is said instead."""
-    held: list[Document] = []
+    """Documents for a model that types given spans; an error if none of the first ones has an entity."""
     rest = iter(given)
-    for document in rest:
+    held: list[Document] = []
+    for document in islice(rest, MOST_WITHOUT):
         held.append(document)
-        if document.entities or len(held) >= MOST_WITHOUT:
+        if document.entities:
             break
     if held and not held[-1].entities:
         raise ValueError(
@@ -195,16 +188,16 @@ def with_spans(given: Iterable[Document]) -> Iterator[Document]:
 
 
 def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
-    """Documents from whatever was named. An existing path is read; `-` is standard input; anything else is a text."""
-    for number, given in enumerate(inputs):
-        if given == "-":
+    """Documents from the arguments: an existing path, `-` for standard input, or else a text."""
+    for number, argument in enumerate(inputs):
+        if argument == "-":
             yield from lines_of_stdin()
-        elif exists(given):
-            yield from of_path(Path(given), format)
-        elif looks_like_a_path(given):
-            raise FileNotFoundError(2, "no such file or folder", given)
+        elif exists(argument):
+            yield from of_path(Path(argument), format)
+        elif looks_like_a_path(argument):
+            raise FileNotFoundError(2, "no such file or folder", argument)
         else:
-            yield Document(str(number), given)
+            yield Document(str(number), argument)
 
 
 def of_path(path: Path, format: str | None, name: str | None = None) -> Iterator[Document]:
@@ -228,7 +221,7 @@ def of_path(path: Path, format: str | None, name: str | None = None) -> Iterator
 
 
 def lines_of_stdin() -> Iterator[Document]:
-    """One document per line of standard input, which is UTF-8 whatever the locale."""
+    """One document per line of standard input, in UTF-8 whatever the locale."""
     for number, line in enumerate(sys.stdin.buffer):
         try:
             text = line.decode("utf-8-sig" if number == 0 else "utf-8")
@@ -237,16 +230,16 @@ def lines_of_stdin() -> Iterator[Document]:
         yield Document(str(number), text.rstrip("\r\n"))
 
 
-def exists(given: str) -> bool:
-    """Whether there is a file or folder of that name; a text may be too long for a name, or hold what none may."""
+def exists(argument: str) -> bool:
+    """Whether there is a file or folder of that name; a text may be too long for a name, or have illegal characters."""
     try:
-        return Path(given).exists()
+        return Path(argument).exists()
     except (OSError, ValueError):
         return False
 
 
-def looks_like_a_path(given: str) -> bool:
-    """A word with a known suffix or a slash was meant as a file; do not predict on its name."""
-    return not any(map(str.isspace, given)) and (
-        "/" in given or Path(given).suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
+def looks_like_a_path(argument: str) -> bool:
+    """Whether a word was meant as a file, because it has a slash or a known suffix."""
+    return not any(map(str.isspace, argument)) and (
+        "/" in argument or Path(argument).suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
     )

@@ -1,4 +1,4 @@
-"""`wingspan recipes`: the systems, their variants, and the settings each one takes."""
+"""`wingspan recipes`: the systems, their variants and settings; `wingspan info`: the contents of a model folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @app.command(epilog="Example: wingspan recipes bundling/bl-span")
 def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe with all its settings.")] = None) -> None:
-    """Lists the systems, their variants and the paper each one is; or one of them with its settings."""
-    from rich.console import Console
-
+    """Lists the systems, their variants and papers; or shows one of them with all its settings."""
     show_recipe(name, Console()) if name else list_recipes(Console())
 
 
@@ -32,9 +30,7 @@ def info(
     json: Json = None,
     parts: Parts = None,
 ) -> None:
-    """Says what is in a model: system, labels, limits, scores."""
-    from rich.console import Console
-
+    """Describes a model: system, labels, limits, scores."""
     from wingspan.views.console import write_figures
 
     facts = describe_model(model, trusted(parts))
@@ -46,7 +42,7 @@ def info(
 
 
 def list_recipes(console: Console) -> None:
-    """All recipes with the paper each one is."""
+    """Prints all recipes with their papers."""
     from wingspan.recipes import NAMES, find, variants
 
     table = Table("recipe", "variants", "what it is")
@@ -58,13 +54,13 @@ def list_recipes(console: Console) -> None:
 
 
 def show_recipe(name: str, console: Console) -> None:
-    """One recipe: every setting with its value as `--set` takes it (after =), and its parts (after :)."""
+    """Prints one recipe: every setting with its value as `--set` takes it (after =), and its parts (after :)."""
     from wingspan.recipe_json import settings_of
     from wingspan.recipes import find
 
     recipe: Recipe = find(name)
     console.print(f"{recipe.name}: {recipe.paper}", highlight=False)
-    console.print("Lines with = are settings: train with --set KEY=VALUE to change one.", highlight=False)
+    console.print("Settings follow an equals sign; change one with wingspan train --set KEY=VALUE", highlight=False)
     for key, value, settable, unused in settings_of(recipe):
         shown = value if isinstance(value, str) and not settable else json.dumps(value)
         line = f"  {key}{' =' if settable else ':'} {shown}"
@@ -72,11 +68,8 @@ def show_recipe(name: str, console: Console) -> None:
         console.print(line + note, highlight=False, markup=False, soft_wrap=True)
 
 
-# --- `wingspan info`: what is in a model folder.
-
-
 def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
-    """The model's recipe, labels, size and what is known about its training, as plain data."""
+    """The model's recipe, labels, size and facts about its training, as plain data."""
     from wingspan.recipe_json import as_json
     from wingspan.recognizer import Recognizer
 
@@ -98,25 +91,25 @@ def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, An
 
 
 def lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What `info` found, for people: one line for each fact, what belongs to it indented below."""
+    """The facts for people: one line each, with inner facts indented below."""
     for name, value in facts.items():
-        yield from told(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value)
+        yield from fact_lines(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value)
 
 
-def told(name: str, value: Any, indent: str = "") -> Iterator[str]:
-    """One fact, and what it is made of; scores in one line, wherever they stand."""
+def fact_lines(name: str, value: Any, indent: str = "") -> Iterator[str]:
+    """One fact and its inner facts; scores are one line."""
     if isinstance(value, Mapping) and "micro" in value:
         yield f"{indent}{name}: {figures(value['micro'])}"
     elif isinstance(value, Mapping) and value:
         yield f"{indent}{name}:"
         for key, inner in value.items():
-            yield from told(str(key), inner, f"{indent}  ")
+            yield from fact_lines(str(key), inner, f"{indent}  ")
     else:
         yield f"{indent}{name}: {plain(value)}"
 
 
 def plain(value: Any) -> str:
-    """A value without the marks of Python."""
+    """A value without Python's quotes and brackets."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple):

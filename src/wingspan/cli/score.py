@@ -46,15 +46,15 @@ def score(
     protocol: Annotated[
         Protocol, typer.Option(help="recognition: entities had to be found. typing: labels of given spans.")
     ] = "recognition",
-    subset: Annotated[Subset, typer.Option(help="Score what is discontinuous, or is beside it.")] = "all",
+    subset: Annotated[
+        Subset, typer.Option(help="Score only discontinuous entities, or the texts that have some.")
+    ] = "all",
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Scores predictions against gold: precision, recall and F1, per label and overall, with counts."""
-    from rich.console import Console
-
     from wingspan.views.console import write_figures
 
     result = score_files(
@@ -86,28 +86,28 @@ def score_files(
 ) -> list[Scores] | TypingScores:
     """Reads both files and compares them. Recognition gives one result per mode, the strict one first.
 
-    Predictions on other words or other documents are put onto the gold text first, and the notes say so.
+    Predictions on other words or documents are realigned with the gold texts first, and the notes say so.
     """
-    wanted = documents(gold, format)
-    placed = realign(wanted, documents(predicted, predicted_format or format))
-    sides = select(wanted, placed.documents, subset, allow_missing)
+    right = documents(gold, format)
+    realigned = realign(right, documents(predicted, predicted_format or format))
+    sides = select(right, realigned.documents, subset, allow_missing)
     if protocol == "typing":
         guessed = typing(*sides, allow_missing=allow_missing)
-        return replace(guessed, notes=(*placed.notes, *guessed.notes))
+        return replace(guessed, notes=(*realigned.notes, *guessed.notes))
     if protocol != "recognition":
         raise ValueError(f"unknown protocol {protocol!r}; use recognition or typing")
     found = [recognition(*sides, each, allow_missing=allow_missing) for each in (MODES if mode == "all" else (mode,))]
     parts = by_continuity(*sides, allow_missing=allow_missing) if subset == "all" else {}
-    return [replace(one, notes=(*placed.notes, *one.notes), continuity=parts) for one in found]
+    return [replace(scores, notes=(*realigned.notes, *scores.notes), continuity=parts) for scores in found]
 
 
 def documents(path: str | Path, format: str | None) -> list[Document]:
-    """All documents of a file or folder; what the reader noticed goes to standard error."""
+    """All documents of a file or folder; notes of the reader go to standard error."""
     problems = Problems()
-    found = list(read(path, format, problems=problems))
+    documents = list(read(path, format, problems=problems))
     for note in problems.notes:
         Console(stderr=True).print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
-    return found
+    return documents
 
 
 def select(
@@ -137,5 +137,5 @@ def figures(result: list[Scores] | TypingScores) -> dict[str, Any]:
     """The result as plain data. With several modes the first one's figures are on top, the others under `modes`."""
     if isinstance(result, TypingScores):
         return result.to_dict()
-    first, *others = (one.to_dict() for one in result)
-    return {**first, "modes": {one["mode"]: one for one in others}} if others else first
+    first, *others = (scores.to_dict() for scores in result)
+    return {**first, "modes": {scores["mode"]: scores for scores in others}} if others else first

@@ -400,8 +400,8 @@ def buckets(
     surfaces = TrainingSurfaces.of(training or ())
     cells: list[ValueCounts] = [{} for _ in chosen]
     for scene in _scenes(pair(gold, found, allow_missing), surfaces):
-        wanted, given = set(scene.gold.entities), set(scene.found)
-        for column, entities, others in ((0, wanted, given), (2, given, wanted)):
+        gold_set, found_set = set(scene.gold.entities), set(scene.found)
+        for column, entities, others in ((0, gold_set, found_set), (2, found_set, gold_set)):
             for entity in entities:
                 right = entity in others
                 for attribute, cell in zip(chosen, cells, strict=True):
@@ -414,16 +414,16 @@ def buckets(
 def _scenes(pairs: Sequence[tuple[Document, Document]], training: TrainingSurfaces) -> Iterator[Scene]:
     """Each pair with its position in its group: rows of one article follow each other as in the file."""
     sizes: Counter[str] = Counter()
-    for wanted, _ in pairs:
-        if wanted.group is not None:
-            sizes[wanted.group] += len(wanted.text)
+    for reference, _ in pairs:
+        if reference.group is not None:
+            sizes[reference.group] += len(reference.text)
     passed: Counter[str] = Counter()
-    for wanted, given in pairs:
-        group, size = wanted.group, len(wanted.text)
+    for reference, prediction in pairs:
+        group, size = reference.group, len(reference.text)
         if group is None:
-            yield Scene(wanted, given.entities, training, 0, size)
+            yield Scene(reference, prediction.entities, training, 0, size)
         else:
-            yield Scene(wanted, given.entities, training, passed[group], sizes[group])
+            yield Scene(reference, prediction.entities, training, passed[group], sizes[group])
             passed[group] += size
 
 

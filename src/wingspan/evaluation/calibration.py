@@ -112,11 +112,11 @@ def scored(
     """Scores of found entities, and whether they are right. Repeated entities count once, with their highest score."""
     scores: dict[str, list[tuple[float, bool]]] = {}
     gold_counts: Counter[str] = Counter()
-    for wanted, given in pair(gold, found, allow_missing):
-        right = set(wanted.entities)
+    for reference, prediction in pair(gold, found, allow_missing):
+        right = set(reference.entities)
         gold_counts.update(entity.label for entity in right)
         best: dict[Any, float] = {}
-        for entity in given.entities:
+        for entity in prediction.entities:
             best[entity] = max(entity.score, best.get(entity, entity.score))
         for entity, score in best.items():
             scores.setdefault(entity.label, []).append((score, entity in right))

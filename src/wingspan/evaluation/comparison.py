@@ -41,7 +41,7 @@ class SystemRow(NamedTuple):
     """tp, fp and fn; none for macro."""
 
     def to_dict(self) -> dict[str, Any]:
-        """SystemRow, their intervals and counts as plain data."""
+        """Figures, their intervals and counts as plain data."""
         found = {name: getattr(self, name) for name in FIGURES}
         return {
             **{name: figure.value for name, figure in found.items()},
@@ -207,7 +207,7 @@ def figures_of(
     """One system's figures beside their spread over runs and the counts behind them."""
     f1 = table.figures()[list(runs)][..., FIGURES.index("f1")]  # (runs, rows)
     sums = table.counts[:, list(runs)].sum(0, dtype=float).mean(0).tolist()  # (1 + labels, 3)
-    counts: list[dict[str, float]] = [{"tp": tp, "fp": given - tp, "fn": gold - tp} for tp, given, gold in sums]
+    counts: list[dict[str, float]] = [{"tp": tp, "fp": found - tp, "fn": gold - tp} for tp, found, gold in sums]
     counts.insert(AVERAGES.index("macro"), {})
     spreads = [spread(values) for values in f1.T.tolist()]
     rows = [SystemRow(*row, *rest) for row, rest in zip(found, zip(spreads, counts, strict=True), strict=True)]

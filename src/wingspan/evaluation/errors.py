@@ -143,8 +143,8 @@ def judge_documents(
     gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
 ) -> Iterator[JudgedDocument]:
     """Every document with its mistakes, in the order of the gold. Repeated entities count once."""
-    for number, (wanted, given) in enumerate(pair(gold, found, allow_missing)):
-        gold_set, found_set = set(wanted.entities), set(given.entities)
+    for number, (reference, prediction) in enumerate(pair(gold, found, allow_missing)):
+        gold_set, found_set = set(reference.entities), set(prediction.entities)
         right = frozenset(gold_set & found_set)
         everything = sorted(gold_set, key=reading_order)
         wrong = sorted(found_set - right, key=reading_order)
@@ -156,8 +156,8 @@ def judge_documents(
                 beside_lost[everything[g]].append(wrong[f])
         yield JudgedDocument(
             number,
-            wanted,
-            given,
+            reference,
+            prediction,
             right,
             {entity: _false_positive(number, entity, others) for entity, others in beside_wrong.items()},
             {entity: _false_negative(number, entity, others) for entity, others in beside_lost.items()},
@@ -212,7 +212,7 @@ class Confusion:
     def matrix(self) -> list[list[int]]:
         """Rows are gold, columns are found, in the order of `labels`; the last row and column are no label."""
         names = (*self.labels, None)
-        return [[self.counts.get((wanted, given), 0) for given in names] for wanted in names]
+        return [[self.counts.get((row, column), 0) for column in names] for row in names]
 
     def to_dict(self) -> dict[str, Any]:
         """Labels and matrix as plain data."""
@@ -233,14 +233,15 @@ def confusion(
     """
     if boundaries not in ("exact", "overlap"):
         raise ValueError(f"unknown boundaries {boundaries!r}; use exact or overlap")
+    mode: Mode = "exact" if boundaries == "exact" else "type"
     counts: Counter[tuple[str | None, str | None]] = Counter()
-    for wanted, given in pair(gold, found, allow_missing):
-        for verdict, one, other in match(wanted.entities, given.entities, "exact" if boundaries == "exact" else "type"):
-            if boundaries == "exact" and verdict == "incorrect" and one and other:
-                counts[one.label, None] += 1
-                counts[None, other.label] += 1
+    for reference, prediction in pair(gold, found, allow_missing):
+        for verdict, right, answer in match(reference.entities, prediction.entities, mode):
+            if mode == "exact" and verdict == "incorrect" and right and answer:
+                counts[right.label, None] += 1
+                counts[None, answer.label] += 1
             else:
-                counts[one.label if one else None, other.label if other else None] += 1
+                counts[right.label if right else None, answer.label if answer else None] += 1
     labels = {label for cell in counts for label in cell if label is not None}
     return Confusion(tuple(sorted(labels)), dict(counts))
 
@@ -305,8 +306,8 @@ def errors_of(
     times = Counter(
         Error(kind, number, entity)
         for run in runs
-        for number, (wanted, given) in enumerate(pair(gold, run, allow_missing))
-        for kind, entity in wrong(wanted.entities, given.entities, mode)
+        for number, (reference, prediction) in enumerate(pair(gold, run, allow_missing))
+        for kind, entity in wrong(reference.entities, prediction.entities, mode)
     )
     return {error: count / len(runs) for error, count in times.items()}
 
@@ -315,15 +316,15 @@ def wrong(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> set[tu
     """The errors of one document: each entity on either side that is in no correct pair."""
     if mode == "fragments":
         gold, found = fragments(gold), fragments(found)
-    wanted, given = set(gold), set(found)
+    gold_set, found_set = set(gold), set(found)
     if mode in ("strict", "fragments"):  # equality needs no matching
-        wanted, given = wanted - given, given - wanted
+        gold_set, found_set = gold_set - found_set, found_set - gold_set
     else:
-        for verdict, right, answer in match(wanted, given, mode):
+        for verdict, right, answer in match(gold_set, found_set, mode):
             if verdict == "correct" and right is not None and answer is not None:
-                wanted.remove(right)
-                given.remove(answer)
-    return {("missed", entity) for entity in wanted} | {("spurious", entity) for entity in given}
+                gold_set.remove(right)
+                found_set.remove(answer)
+    return {("missed", entity) for entity in gold_set} | {("spurious", entity) for entity in found_set}
 
 
 def moved(first: Mapping[Error, float], second: Mapping[Error, float]) -> Moved:

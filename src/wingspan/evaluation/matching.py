@@ -41,20 +41,20 @@ def match(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode = "strict"
     """Every gold and every found entity of one document in exactly one match. Repeated entities count once."""
     if mode == "fragments":
         gold, found = fragments(gold), fragments(found)
-    wanted, given = set(gold), set(found)
-    same = wanted & given
+    gold_set, found_set = set(gold), set(found)
+    same = gold_set & found_set
     # An entity found exactly as it is in the gold can be set aside if giving it to another never pays. That holds where
     # being correct needs equal boundaries. By type it does not: two pairs that overlap beat one that is identical.
-    if same and (mode not in ("type", "lenient") or wanted == given):
-        wanted -= same
-        given -= same
+    if same and (mode not in ("type", "lenient") or gold_set == found_set):
+        gold_set -= same
+        found_set -= same
         matches = [Match("correct", entity, entity) for entity in sorted(same, key=reading_order)]
     else:
         matches = []
-    if wanted and given:
-        return matches + _assign(sorted(wanted, key=reading_order), sorted(given, key=reading_order), mode)
-    matches += [Match("missed", entity, None) for entity in sorted(wanted, key=reading_order)]
-    matches += [Match("spurious", None, entity) for entity in sorted(given, key=reading_order)]
+    if gold_set and found_set:
+        return matches + _assign(sorted(gold_set, key=reading_order), sorted(found_set, key=reading_order), mode)
+    matches += [Match("missed", entity, None) for entity in sorted(gold_set, key=reading_order)]
+    matches += [Match("spurious", None, entity) for entity in sorted(found_set, key=reading_order)]
     return matches
 
 
@@ -231,9 +231,9 @@ def pair(
         if not allow_missing:
             _refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
         pairs = [(g, by_key.get(key) or replace(g, entities=())) for key, g in zip(gold_keys, gold, strict=True)]
-    for wanted, given in pairs:
-        if wanted.text != given.text:
-            raise ValueError(_difference(wanted, given))
+    for reference, prediction in pairs:
+        if reference.text != prediction.text:
+            raise ValueError(_difference(reference, prediction))
     return pairs
 
 
@@ -363,15 +363,15 @@ def realign(gold: Sequence[Document], found: Sequence[Document]) -> Realigned:
     names = keys_of(found)
     pairs: list[tuple[Document, Document]] = []
     if known.keys() >= set(names):
-        pairs = [(known[name], given) for name, given in zip(names, found, strict=True)]
+        pairs = [(known[name], prediction) for name, prediction in zip(names, found, strict=True)]
     elif len(gold) == len(found) and not known.keys() & set(names):
         pairs = list(zip(gold, found, strict=True))
-    if pairs and all(wanted.text == given.text for wanted, given in pairs):
+    if pairs and all(reference.text == prediction.text for reference, prediction in pairs):
         return Realigned(list(found))
     for candidates in (found, [_unescaped(document) for document in found]):
         stream = _Stream(candidates)
         if pairs and all(_squeezed(w.text) == text for (w, _), text in zip(pairs, stream.texts, strict=True)):
-            starts = list(zip(stream.starts, (wanted for wanted, _ in pairs), strict=True))
+            starts = list(zip(stream.starts, (reference for reference, _ in pairs), strict=True))
             return Realigned(stream.onto(starts), (_note(len(pairs), len(found)),))
         tiles, unfit = _tiles(gold, stream)
         if unfit is None:
@@ -410,7 +410,7 @@ class _Stream:
     def onto(self, tiles: Sequence[tuple[int, Document]]) -> list[Document]:
         """The entities on the gold documents that start at these positions of the stream."""
         starts = [start for start, _ in tiles]
-        places = [[at for at, sign in enumerate(wanted.text) if not sign.isspace()] for _, wanted in tiles]
+        places = [[at for at, sign in enumerate(tile.text) if not sign.isspace()] for _, tile in tiles]
         moved: list[list[Entity]] = [[] for _ in tiles]
         for row, entity, spans in self._entities():
             number = bisect_right(starts, spans[0].start) - 1
@@ -422,7 +422,7 @@ class _Stream:
                 )
             fragments = tuple(Span(own[a - start], own[b - start - 1] + 1) for a, b in spans)
             moved[number].append(replace(entity, spans=fragments))
-        return [replace(wanted, entities=tuple(entities)) for (_, wanted), entities in zip(tiles, moved, strict=True)]
+        return [replace(tile, entities=tuple(entities)) for (_, tile), entities in zip(tiles, moved, strict=True)]
 
     def _entities(self) -> Iterator[tuple[Document, Entity, tuple[Span, ...]]]:
         """Every entity with its fragments as positions in the stream."""
@@ -452,7 +452,7 @@ def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, D
         for size in {min(len(text), _HEAD)} - {0}:
             by_head.setdefault(text[:size], []).append(number)
     sizes = sorted({len(head) for head in by_head}, reverse=True)
-    tiles: list[tuple[int, Document]] = [(0, wanted) for wanted, text in zip(gold, texts, strict=True) if not text]
+    tiles: list[tuple[int, Document]] = [(0, document) for document, text in zip(gold, texts, strict=True) if not text]
     used: set[int] = set()
     place, following = 0, 0
     while place < len(stream.text):
@@ -488,8 +488,8 @@ def _unfit(gold: Sequence[Document], texts: Sequence[str], near: Sequence[int], 
 
 def _unescaped(document: Document) -> Document:
     """The document with plain brackets and quotes instead of the treebank's names for them."""
-    given = [document.text[start:end] for start, end in document.words or ()]
-    if not any(word in _ESCAPED for word in given) or "".join(given) != _squeezed(document.text):
+    spelled = [document.text[start:end] for start, end in document.words or ()]
+    if not any(word in _ESCAPED for word in spelled) or "".join(spelled) != _squeezed(document.text):
         return document
     words, placed = in_words(document)
     entities = tuple(replace(entity, spans=fragments) for entity, fragments in placed)

@@ -150,14 +150,14 @@ def recognition(
     labels: dict[str, Counter[str]] = {}
     documents: dict[str | int, Counter[str]] = {}
     pairs = pair(gold, found, allow_missing)
-    for number, (wanted, given) in enumerate(pairs):
-        verdicts = tally(match(wanted.entities, given.entities, mode))
+    for number, (reference, prediction) in enumerate(pairs):
+        verdicts = tally(match(reference.entities, prediction.entities, mode))
         total.update(verdicts)
-        documents.setdefault(number if wanted.group is None else wanted.group, Counter()).update(verdicts)
-        present = {entity.label for entity in (*wanted.entities, *given.entities)}
+        documents.setdefault(number if reference.group is None else reference.group, Counter()).update(verdicts)
+        present = {entity.label for entity in (*reference.entities, *prediction.entities)}
         for label in present:
             if len(present) > 1:
-                verdicts = tally(match(of(label, wanted.entities), of(label, given.entities), mode))
+                verdicts = tally(match(of(label, reference.entities), of(label, prediction.entities), mode))
             labels.setdefault(label, Counter()).update(verdicts)
     return Scores(
         mode,
@@ -186,7 +186,7 @@ def remarks_on(pairs: Sequence[tuple[Document, Document]], missing: int) -> tupl
         name: sum(len(entities) - len(set(entities)) for entities in side)
         for name, side in zip(("gold", "found"), sides, strict=True)
     }
-    by_position = any(given.id != wanted.id for wanted, given in pairs)
+    by_position = any(prediction.id != reference.id for reference, prediction in pairs)
     coverage = {"documents": len(pairs), "without_prediction": missing, "repeated": twice}
     notes = []
     if by_position:
@@ -257,11 +257,11 @@ def typing(gold: Sequence[Document], guessed: Sequence[Document], *, allow_missi
     total: Counter[str] = Counter()
     unanswered = 0
     pairs = pair(gold, guessed, allow_missing)
-    for wanted, given in pairs:
-        right, guesses = _by_spans(wanted.entities), _by_spans(given.entities)
+    for reference, prediction in pairs:
+        right, guesses = _by_spans(reference.entities), _by_spans(prediction.entities)
         for spans, labels in guesses.items():
             if len(labels) > len(right.get(spans, ())):
-                raise ValueError(_not_given(wanted, spans, labels, right.get(spans, set())))
+                raise ValueError(_not_given(reference, spans, labels, right.get(spans, set())))
         for spans, labels in right.items():
             answers = guesses.get(spans, set())
             total.update(labels)
@@ -461,11 +461,11 @@ def discontinuous_documents(
 ) -> tuple[list[Document], list[Document]]:
     """The documents whose gold has a discontinuous entity, with all their entities."""
     kept = [
-        (wanted, given)
-        for wanted, given in pair(gold, found, allow_missing)
-        if any(entity.discontinuous for entity in wanted.entities)
+        (reference, prediction)
+        for reference, prediction in pair(gold, found, allow_missing)
+        if any(entity.discontinuous for entity in reference.entities)
     ]
-    return [wanted for wanted, _ in kept], [given for _, given in kept]
+    return [reference for reference, _ in kept], [prediction for _, prediction in kept]
 
 
 def discontinuous_sentences(

@@ -302,16 +302,16 @@ def tabulate(
     place = {label: at for at, label in enumerate(labels, 1)}
     counts = np.zeros((len(units), len(runs), 1 + len(labels), 3), dtype=np.float32)
     for run, answered in enumerate(pairs):
-        for unit, (wanted, given) in zip(unit_of, answered, strict=True):
-            present = {entity.label for entity in (*wanted.entities, *given.entities)}
+        for unit, (reference, prediction) in zip(unit_of, answered, strict=True):
+            present = {entity.label for entity in (*reference.entities, *prediction.entities)}
             if not present:
                 continue
             here = counts[unit, run]
-            together = counted(wanted.entities, given.entities, mode)
+            together = counted(reference.entities, prediction.entities, mode)
             here[0] += together
             for label in present:
                 same = len(present) == 1  # the label's entities are all entities
-                sides = of(label, wanted.entities), of(label, given.entities)
+                sides = of(label, reference.entities), of(label, prediction.entities)
                 here[place[label]] += together if same else counted(*sides, mode)
     return CountTable(tuple(units), tuple(labels), counts)
 
@@ -321,8 +321,8 @@ def counted(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> tupl
     if mode == "fragments":
         gold, found = fragments(gold), fragments(found)
     if mode in ("strict", "fragments"):
-        wanted, given = set(gold), set(found)
-        return len(wanted & given), len(given), len(wanted)
+        gold_set, found_set = set(gold), set(found)
+        return len(gold_set & found_set), len(found_set), len(gold_set)
     counts = Counts(**tally(match(gold, found, mode)))
     return counts.tp, counts.found, counts.gold
 

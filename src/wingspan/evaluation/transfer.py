@@ -39,10 +39,10 @@ def transfer_matrix(
             shared = meanings(trained, labels, label_map) & meanings(tested, labels, label_map)
             scores = None
             if shared:
-                wanted = [in_target(document, tested, shared, label_map) for document in documents]
+                expected = [in_target(document, tested, shared, label_map) for document in documents]
                 answers = [only(document, labels[trained]) for document in predict(documents)]
                 guessed = [in_target(document, trained, shared, label_map) for document in answers]
-                scores = recognition(wanted, guessed)
+                scores = recognition(expected, guessed)
             found.append(Transfer(trained, tested, tuple(sorted(shared)), scores))
     return found
 

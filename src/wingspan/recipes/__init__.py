@@ -25,8 +25,8 @@ def find(name: str) -> Recipe:
     """A recipe by NAME, NAME/VARIANT, or the path of a Python file of yours with a function `recipe()`."""
     if name.endswith(".py"):
         return from_file(Path(name))
-    given, _, variant = name.partition("/")
-    system = _system(given)
+    base, _, variant = name.partition("/")
+    system = _system(base)
     known = variants(system)
     if variant not in known:
         names = [v for v in known if v]

@@ -1,6 +1,6 @@
 """Oi and Miwa 2025: one model for several corpora, whose span vectors a conditional autoencoder shapes (paper 004).
 
-Spans are first and last word and a width, through a linear layer. Each corpus has classes of its own; in training an
+Spans are first and last word and a width, through a linear layer. Each corpus has its own classes; in training an
 autoencoder rebuilds span vectors given what their labels have in common and what not. Prediction does without it.
 
 Which corpora there are is no part of a recipe: `single` is for one (`--train`), the others for several (`--corpora`).
@@ -36,7 +36,7 @@ FRESH = {
     "model.encoder.shapes": 10.0,
     "model.encoder.corpus_tokens": 10.0,
 }
-"""What is not pretrained learns faster; the rows of labels half as fast as the rest of it."""
+"""Parameters that are not pretrained learn faster; the rows of labels half as fast as the others."""
 
 
 def multi(name: str = "multi") -> Recipe:

@@ -1,8 +1,8 @@
 """Entities in one piece and in several from one model: fragments are found beside entities, and linked.
 
 None of the five papers does this; there is no `paper` variant. `with_links` adds fragments and links to any span
-recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: learn each fragment as an entity, learn all
-words from the first to the last, learn nothing, or join split fragments that are close together.
+recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: learn each fragment as an entity, learn
+all words from the first to the last, learn nothing, or join split fragments that are close together.
 """
 
 from __future__ import annotations

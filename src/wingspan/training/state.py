@@ -17,10 +17,10 @@ import torch
 from torch import nn
 
 from wingspan.checkpoint import (
+    brief,
     read_object,
     read_weights,
     rebuild,
-    short_message,
     write_json,
     write_text,
     write_weights,
@@ -73,7 +73,7 @@ def save_state(folder: Path, place: Place, learner: nn.Module, optimizer: Any, s
     except (OSError, RuntimeError) as error:  # torch.save says a full disk with the latter
         shutil.rmtree(target, ignore_errors=True)
         raise OSError(
-            f"{target}: the state could not be written ({short_message(error)}); the last one is unchanged"
+            f"{target}: the state could not be written ({brief(error)}); the last one is unchanged"
         ) from error
     for old in folder.glob("step-*"):
         if old.name != name:
@@ -96,9 +96,7 @@ def load_place(state: Path) -> Place:
     try:
         return Place(**read_object(state / "place.json"))
     except TypeError as error:
-        raise ValueError(
-            f"{state / 'place.json'}: damaged ({short_message(error)}); start again in another folder"
-        ) from error
+        raise ValueError(f"{state / 'place.json'}: damaged ({brief(error)}); start again in another folder") from error
 
 
 def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: Any = None) -> None:
@@ -110,7 +108,7 @@ def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: A
         kept = torch.load(state / "optimizer.pt", weights_only=True, map_location="cpu")
         optimizer.load_state_dict(kept["optimizer"])
     except (OSError, RuntimeError, UnpicklingError, KeyError, EOFError) as error:
-        raise ValueError(f"{state}: the optimizer's state is damaged ({short_message(error)}); start again") from error
+        raise ValueError(f"{state}: the optimizer's state is damaged ({brief(error)}); start again") from error
     if scaler is not None and kept["scaler"] is not None:
         scaler.load_state_dict(kept["scaler"])
 
