@@ -271,7 +271,7 @@ def decode_batch(
     entities = entities_found(reader.read(states, thresholds, **given), inside, labels)
     if links is None:
         return Decoded(inside, entities, None)
-    found, left, right, distance = links.found(states, bars_of(recipe, labels, thresholds, bar, temperature))
+    found, left, right, distance = links.read_fragments(states, bars_of(recipe, labels, thresholds, bar, temperature))
     return Decoded(inside, entities, Linkable(found, left, right, distance, inside.core, temperature))
 
 
