@@ -29,10 +29,14 @@ class Head(nn.Module, ABC):
     wants_vectors: bool = False
     """Whether the head changes span vectors before its entry layer in training, for example by dropout."""
 
+    layers: nn.ModuleList
+
     @property
-    @abstractmethod
     def entry(self) -> nn.Linear:
         """The first linear layer, which takes span vectors."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        return first
 
     @abstractmethod
     def finish(self, entered: Tensor) -> Scored:

@@ -56,13 +56,6 @@ class BottleneckHead(Head):
             self.prior_mean = nn.Parameter(torch.randn(self.size))
             self.prior_spread = nn.Parameter(torch.randn(self.size))  # before softplus
 
-    @property
-    def entry(self) -> nn.Linear:
-        """The first hidden layer, which takes span vectors."""
-        first = self.layers[0]
-        assert isinstance(first, nn.Linear)
-        return first
-
     def forward(self, spans: Tensor) -> Scored:
         """All layers; the features are the mean.  (B, M, S)"""
         return self._scored(self.entry(spans))

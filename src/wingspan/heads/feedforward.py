@@ -47,13 +47,6 @@ class FeedForwardHead(Head):
         self.wants_vectors = input_dropout > 0
         self.size = sizes[-2]
 
-    @property
-    def entry(self) -> nn.Linear:
-        """The first layer, which takes span vectors."""
-        first = self.layers[0]
-        assert isinstance(first, nn.Linear)
-        return first
-
     def forward(self, spans: Tensor) -> Scored:
         """Dropout, then all layers.  (B, M, S)"""
         return self.finish(self.entry(self.input_dropout(spans)))
