@@ -1,4 +1,4 @@
-"""Sentences to arrays: what the encoder reads, where the gold spans are. Numpy only; `model.tensors` makes tensors.
+"""Sentences to arrays: the encoder's inputs and the gold spans. Numpy only; `model.tensors` makes tensors.
 
 A unit is a word, or a piece where the encoder works on pieces. Legend: B sentences, T tokens, L units, E gold spans.
 """
@@ -20,9 +20,9 @@ Array = Any  # np.ndarray before `model.tensors`, torch.Tensor after it: the sam
 
 
 class Near(NamedTuple):
-    """The units that spans can hold, where sentences have context around them. Context is encoded, and then left out.
+    """The units that spans can hold, in sentences with context, which is encoded and then left out.
 
-    `unit` says which units these are; the other fields are those of `Inputs`, for these units alone.
+    `unit` are their indices; the other fields are those of `Inputs`, for these units only.
     """
 
     unit: Array  # (B, N)
@@ -37,7 +37,7 @@ class Near(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a model reads of a batch, at training and prediction alike."""
+    """The inputs of a model for a batch, in training and prediction."""
 
     tokens: Array  # (B, T) ids of pieces, or of hashed features
     token_mask: Array  # (B, T) true for real tokens
@@ -46,22 +46,22 @@ class Inputs(NamedTuple):
     words: Array  # (B, L) the word a unit belongs to
     starts: Array  # (B, L) the unit starts a word
     ends: Array  # (B, L) the unit ends a word
-    shapes: Array  # (B, L + 1) the shape of the unit's word, see `shape_of`; last, that of tokens without a unit
-    core: Array  # (B, 2) units whose spans count
+    shapes: Array  # (B, L + 1) the shape of the unit's word, see `shape_of`; the last is for tokens without a unit
+    core: Array  # (B, 2) units in which spans must start
     reach: Array  # (B, 2) units in which they must end
-    opens: Array  # (B, L) a span that counts may start here: the unit starts a word of the core
+    opens: Array  # (B, L) a span may start here: the unit starts a word of the core
     closes: Array  # (B, L) ... may end here: the unit ends a word of the reach
     dataset: Array  # (B,) which corpus the sentence is from
-    near: Near | None = None  # where some units are context only
+    near: Near | None = None  # if some units are only context
 
 
 class Tokenize(ABC):
-    """The CPU face of an encoder: picklable, without weights, used by data-loader workers."""
+    """The CPU side of an encoder: picklable, without weights, used by data-loader workers."""
 
     max_length: int
     """The most pieces one input may have."""
     unit: Literal["word", "piece"] = "word"
-    """What one vector stands for, and what the widths of spans count."""
+    """What one vector represents, and in what widths of spans are counted."""
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
@@ -69,7 +69,7 @@ class Tokenize(ABC):
 
     @abstractmethod
     def measure(self, words: Sequence[str]) -> list[int]:
-        """How many pieces each word costs, so that windows respect `max_length`."""
+        """The number of pieces of each word, so that windows respect `max_length`."""
 
 
 class Gold(NamedTuple):
@@ -92,14 +92,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Collate:
-    """Makes batches in data-loader workers: a tokenizer, and the CPU face of each objective. Holds no weights."""
+    """Makes batches in data-loader workers: a tokenizer, and the targets of each objective. Holds no weights."""
 
     tokenize: Callable[[Sequence[Sentence]], Inputs]
     labels: LabelSet
     targets: Mapping[str, Callable[[Sequence[Sentence], Inputs], Any]]
 
     def inputs(self, sentences: Sequence[Sentence]) -> Inputs:
-        """What the model reads, without any gold."""
+        """The inputs of the model, without gold."""
         datasets = np.array([self.labels.dataset_id(sentence.dataset) for sentence in sentences], dtype=np.int64)
         inputs = self.tokenize(sentences)
         return inputs._replace(dataset=datasets, near=near_of(inputs))
@@ -117,7 +117,7 @@ class Collate:
 
 
 def near_of(inputs: Inputs) -> Near | None:
-    """The units in reach, sentence by sentence; None where that is all of them. `inputs` are arrays."""
+    """The units in reach, sentence by sentence; None if that is all of them. `inputs` are arrays."""
     first, past = inputs.reach[:, :1], inputs.reach[:, 1:]
     if not first.any() and (past[:, 0] >= inputs.unit_mask.sum(1)).all():
         return None
@@ -142,7 +142,7 @@ def near_of(inputs: Inputs) -> Near | None:
 
 
 def narrowed(inputs: Inputs) -> Inputs:
-    """The inputs as everything behind the encoder sees them: without the units that are context only."""
+    """The inputs as everything after the encoder sees them: without context."""
     if inputs.near is None:
         return inputs
     _, *parts = inputs.near
@@ -154,7 +154,7 @@ SHAPES = ("lower", "Title", "UPPER", "mIxed", "digit", "punctuation", "other")
 
 @lru_cache(maxsize=100_000)
 def shape_of(word: str) -> int:
-    """The shape of a word, as an index into `SHAPES`: what an uncased tokenizer forgets."""
+    """The shape of a word, as an index into `SHAPES`, which an uncased tokenizer loses."""
     if word.isdigit():
         return 4
     if not any(map(str.isalpha, word)):
@@ -193,7 +193,7 @@ def word_units(sentences: Sequence[Sentence]) -> dict[str, Array]:
 
 
 def within(bounds: Array, length: int) -> Array:
-    """Which units lie between the bounds of their sentence.  (B, 2) -> (B, L)"""
+    """Mask of the units within the bounds of their sentence.  (B, 2) -> (B, L)"""
     at = np.arange(length)
     return (at >= bounds[:, :1]) & (at < bounds[:, 1:])
 
@@ -210,35 +210,35 @@ def gold_spans(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet) 
     rows: list[list[tuple[int, int, int]]] = []
     for row, sentence in enumerate(sentences):
         first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
-        found = []
+        spans = set()
         for entity in sentence.entities:
             label = labels.id(sentence.dataset, entity.label)
             if label is not None and not entity.discontinuous:
-                found.append((int(first[entity.start]), int(past[entity.end - 1]), label))
-        rows.append(sorted(set(found)))
+                spans.add((int(first[entity.start]), int(past[entity.end - 1]), label))
+        rows.append(sorted(spans))
     widest = max([len(row) for row in rows] + [1])
     table = np.zeros((len(rows), widest, 3), dtype=np.int64)
     mask = np.zeros((len(rows), widest), dtype=bool)
-    for at, found in enumerate(rows):
-        if found:
-            table[at, : len(found)] = found
-            mask[at, : len(found)] = True
+    for at, row_spans in enumerate(rows):
+        if row_spans:
+            table[at, : len(row_spans)] = row_spans
+            mask[at, : len(row_spans)] = True
     return Gold(table[..., 0], table[..., 1], table[..., 2], mask)
 
 
 class Found(NamedTuple):
-    """What an objective reads off the model's states: spans in units, for any number of sentences."""
+    """The spans that an objective predicts, in units, for any number of sentences."""
 
     sentence: Array  # (N,) row of the batch
     start: Array  # (N,)
     end: Array  # (N,)
     label: Array  # (N,) class ids
-    score: Array  # (N,) decides which of two entities that clash is kept
-    calibrated: Array | None = None  # (N,) the score that users see, where the model was calibrated
+    score: Array  # (N,) decides which of two clashing entities is kept
+    calibrated: Array | None = None  # (N,) the score that users see, if the model is calibrated
 
 
 CALIBRATED = "calibrated"
-"""Where an entity carries the score that users will see, until clashes are decided."""
+"""The key of `Entity.meta` with the score that users will see, until clashes are decided."""
 
 
 def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
@@ -248,14 +248,11 @@ def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[
     columns = [part.tolist() for part in found if part is not None]
     for row, start, end, label, score, *calibrated in zip(*columns, strict=True):
         name = names[inputs.dataset[row]][label]
-        assert name is not None, "an objective never reads the class of no entity"
+        assert name is not None, "an objective never predicts nothing as an entity"
         words = inputs.words[row]
         span = Span(int(words[start]), int(words[end - 1]) + 1)
         sentences[row].append(Entity(name, (span,), score, {CALIBRATED: calibrated[0]} if calibrated else {}))
     return sentences
-
-
-# --- Which sentences share a batch: alike in length, few enough to fit in memory, in an order drawn from the seed.
 
 
 def batches(
@@ -265,10 +262,10 @@ def batches(
     budget: int | None = None,
     seed: Sequence[int] | None = None,
 ) -> list[list[int]]:
-    """Indices batch by batch. Sentences of similar length go together, so that little is spent on padding.
+    """Indices batch by batch. Sentences of similar length go together, so that there is little padding.
 
-    `budget` limits units times sentences of a batch after padding; a sentence over it gets a batch of its own.
-    With a seed the order is random and repeatable; without, longest first.
+    `budget` limits the units of a batch including padding; a longer sentence is a batch alone. With a seed the order is
+    random and repeatable; without, longest first.
     """
     if seed is None:
         order = sorted(range(len(lengths)), key=lambda i: -lengths[i])

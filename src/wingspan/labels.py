@@ -1,7 +1,7 @@
 """Class ids of one or several corpora. Class 0 of each corpus' block is "nothing": no entity.
 
-One corpus is the special case of several: the blocks of all corpora stand one after the other. Where corpora share
-their labels there is one block for all of them.
+One corpus is the special case of several: the blocks of all corpora follow each other. If corpora share their labels,
+there is one block for all of them.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ import numpy as np
 
 from wingspan.text import Document
 
-Table = np.ndarray[Any, np.dtype[np.bool_]]
+ClassTable = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The entity types of each corpus, in a fixed order: the labels that are answered with in texts like its own."""
+    """The entity types of each corpus, in a fixed order: the labels that may be predicted in its texts."""
 
     types: Mapping[str, tuple[str, ...]]
     annotates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The types that a corpus' training documents mark wherever they occur, where these are not all of its types."""
+    """The types that a corpus' training documents mark wherever they occur, if these are not all of its types."""
     shared: bool = False
-    """Whether equal labels of all corpora are one class; else each corpus has a block of classes of its own."""
+    """Whether equal labels of all corpora are one class; otherwise each corpus has its own block of classes."""
     main: str = ""
-    """The target: the corpus in whose labels texts of unknown corpora are answered; the first one by default."""
+    """The target, whose labels are predicted in texts of unknown corpora; by default the first corpus."""
     counterparts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What labels of other corpora are in the target's labels, where a label map says so; the others have none."""
+    """Labels of other corpora in terms of the target's labels, from a label map; the others have none."""
 
     @classmethod
     def of(cls, documents: Iterable[Document]) -> LabelSet:
         """The labels that occur in the documents, sorted, corpus by corpus."""
-        found: dict[str, set[str]] = {}
+        types: dict[str, set[str]] = {}
         for document in documents:
-            found.setdefault(document.dataset, set()).update(entity.label for entity in document.entities)
-        return cls({name: tuple(sorted(labels)) for name, labels in found.items()} or {"main": ()})
+            types.setdefault(document.dataset, set()).update(entity.label for entity in document.entities)
+        return cls({name: tuple(sorted(labels)) for name, labels in types.items()} or {"main": ()})
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class LabelSet:
 
     @property
     def target(self) -> str:
-        """The corpus that answers for unknown ones."""
+        """The corpus whose labels are predicted for unknown corpora."""
         return self.main or self.datasets[0]
 
     @property
@@ -56,31 +56,31 @@ class LabelSet:
         return len(self._classes)
 
     def known(self, dataset: str) -> str:
-        """The corpus in whose labels texts of a corpus are answered."""
+        """The corpus itself if the model knows it, otherwise the target."""
         return dataset if dataset in self.types else self.target
 
     def asked_for(self, dataset: str | None) -> tuple[str, ...]:
-        """The labels of a corpus that someone names; those of the target where nobody does."""
+        """The labels of a named corpus; without a name, of the target."""
         if dataset is not None and dataset not in self.types:
             raise ValueError(f"dataset {dataset!r} is unknown; the model has {', '.join(self.datasets)}")
         return self.types[dataset or self.target]
 
     def dataset_id(self, dataset: str) -> int:
-        """The number of a corpus; one that the model does not know answers in the target's labels."""
+        """The index of a corpus; an unknown one has the target's."""
         return self.datasets.index(self.known(dataset))
 
     def nothing(self, dataset: str) -> int:
-        """The class of spans that are no entity."""
+        """The class of spans that are no entities."""
         return self._classes[self._block(dataset), None]
 
     def id(self, dataset: str, label: str) -> int | None:
-        """The class of a label, or None where the corpus does not have it."""
+        """The class of a label, or None if the corpus does not have it."""
         if label not in self.types[self.known(dataset)]:
             return None
         return self._classes[self._block(dataset), label]
 
     def meanings(self) -> tuple[tuple[str, str | None], ...]:
-        """What each class stands for: a corpus ("" where all share their labels), and a label or None for "nothing"."""
+        """The corpus ("" if all share their labels) and the label of each class; None for "nothing"."""
         if self.shared:
             together = dict.fromkeys(label for labels in self.types.values() for label in labels)
             return tuple(("", label) for label in (None, *together))
@@ -92,7 +92,7 @@ class LabelSet:
 
     @cached_property
     def answers(self) -> list[tuple[str | None, ...]]:
-        """What each class is called in texts of each corpus; one of another corpus carries its name, `other:Gene`."""
+        """The name of each class in texts of each corpus; a class of another corpus has its name, `other:Gene`."""
         rows = []
         for corpus, allowed in zip(self.types, self.allowed(), strict=True):
             pairs = zip(self.meanings(), allowed.tolist(), strict=True)
@@ -100,18 +100,18 @@ class LabelSet:
             assert rows[-1][self.nothing(corpus)] is None
         return rows
 
-    def allowed(self) -> Table:
+    def allowed(self) -> ClassTable:
         """Which classes each corpus may predict.  (datasets, classes)"""
         return self._table(lambda corpus, label: label is None or label in self.types[corpus])
 
-    def silent(self) -> Table:
-        """About which classes of its block a corpus' training documents say nothing.  (datasets, classes)"""
+    def silent(self) -> ClassTable:
+        """Which classes of its block a corpus' training documents leave unmarked.  (datasets, classes)"""
         return self._table(
             lambda corpus, label: label is not None and label not in self.annotates.get(corpus, self.types[corpus])
         )
 
     def target_classes(self) -> tuple[int | None, ...]:
-        """What each class means in the target's labels, as a place among them: "nothing" is 0, None is none of them."""
+        """The meaning of each class as an index into the target's labels: 0 for "nothing", None for no counterpart."""
         own = self.types[self.target]
         places = {label: at for at, label in enumerate(own, 1)}
         means = {
@@ -131,8 +131,8 @@ class LabelSet:
     def _block(self, dataset: str) -> str:
         return "" if self.shared else self.known(dataset)
 
-    def _table(self, holds: Any) -> Table:
-        """What holds for a corpus and each class of its block; no other class."""
+    def _table(self, holds: Any) -> ClassTable:
+        """Where `holds` is true of a corpus and a class of its block."""
         rows = [
             [block == self._block(corpus) and holds(corpus, label) for block, label in self.meanings()]
             for corpus in self.types
@@ -140,7 +140,7 @@ class LabelSet:
         return np.array(rows, dtype=bool)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, for `labels.json`: lists of labels by corpus, and whatever else is not as usual."""
+        """As plain data, for `labels.json`: lists of labels by corpus, and everything that is not the default."""
         types = {name: list(labels) for name, labels in self.types.items()}
         if not (self.annotates or self.shared or self.main or self.counterparts):
             return types
@@ -150,28 +150,28 @@ class LabelSet:
         return {"corpora": types, "annotates": annotates, **rest}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> LabelSet:
-        """From plain data; what is none of ours is a ValueError."""
-        whole = isinstance(found.get("corpora"), dict)
-        types = _lists(found["corpora"] if whole else found)
+    def from_dict(cls, record: Mapping[str, Any]) -> LabelSet:
+        """From plain data; raises ValueError for anything else."""
+        whole = isinstance(record.get("corpora"), dict)
+        types = _lists(record["corpora"] if whole else record)
         if not types:
             raise ValueError("no lists of labels")
         if not whole:
             return cls(types)
-        means = found.get("counterparts", {})
+        means = record.get("counterparts", {})
         if not isinstance(means, dict) or not all(isinstance(names, dict) for names in means.values()):
             raise ValueError("no names of counterparts")
-        target = str(found.get("target"))
-        labels = cls(types, _lists(found.get("annotates")), found.get("shared") is True, target, means)
+        target = str(record.get("target"))
+        labels = cls(types, _lists(record.get("annotates")), record.get("shared") is True, target, means)
         if labels.main not in types or not set(labels.annotates) <= set(types):
             raise ValueError("a corpus without labels")
         return labels
 
 
-def _lists(found: Any) -> dict[str, tuple[str, ...]]:
+def _lists(record: Any) -> dict[str, tuple[str, ...]]:
     """Names with lists of names."""
-    if not isinstance(found, Mapping) or not all(
-        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found.values()
+    if not isinstance(record, Mapping) or not all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in record.values()
     ):
         raise ValueError("no lists of labels")
-    return {name: tuple(names) for name, names in found.items()}
+    return {name: tuple(names) for name, names in record.items()}

@@ -18,19 +18,19 @@ from wingspan.spans import SpanRepresentation
 
 
 class States(NamedTuple):
-    """All a model says about a batch; objectives and readers need nothing else."""
+    """The results of a model for a batch; objectives need nothing else."""
 
     inputs: Inputs  # narrowed, as candidates and gold are
     words: Words
     candidates: Candidates | None = None
-    spans: Tensor | None = None  # (B, M, S); None where the scores were computed without it
+    spans: Tensor | None = None  # (B, M, S); None if the scores were computed without it
     features: Tensor | None = None  # (B, M, F)
     scores: Tensor | None = None  # (B, M, C)
     divergence: Tensor | None = None  # (B, M)
     samples: Tensor | None = None  # (K, B, M, C) scores of a stochastic head's draws, in training
-    gold: Tensor | None = None  # (B, E, S) vectors of the gold spans, whatever the candidates are
-    moment: Moment | None = None  # where the training is; None outside of it
-    wanted: Gold | None = None  # the spans that the candidates hold in any case, in training
+    gold: Tensor | None = None  # (B, E, S) vectors of the gold spans, independent of the candidates
+    moment: Moment | None = None  # the point in training; None outside it
+    required: Gold | None = None  # in training, the spans that are candidates in any case
 
 
 class Scorer(nn.Module):
@@ -44,7 +44,7 @@ class Scorer(nn.Module):
 
 
 class SpanModel(nn.Module):
-    """What is saved, exported and used for prediction, together with the objectives that read entities."""
+    """The model that is saved and used for prediction, together with the objectives that predict."""
 
     def __init__(self, encoder: Encoder, scorer: Scorer | None) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class SpanModel(nn.Module):
         self.scorer = scorer
 
     def encode(self, inputs: Inputs) -> tuple[Inputs, Words]:
-        """Vectors of the units that spans can hold; what is only context was seen by the encoder and costs no spans."""
+        """Vectors of the units that spans can hold; context is encoded, then left out."""
         words: Words = self.encoder(inputs)
         if inputs.near is None:
             return inputs, words
@@ -68,12 +68,12 @@ class SpanModel(nn.Module):
         spans: bool = True,
         gold_vectors: bool = False,
         features: bool = False,
-        wanted: Gold | None = None,
+        required: Gold | None = None,
     ) -> States:
-        """Scores of all candidates. Vectors exist only where they are asked for; without `spans` no candidate does.
+        """Scores of all candidates; without `spans` there are no candidates.
 
-        `features` are sure to exist where they are asked for. In training, `wanted` are the spans that the candidates
-        are to hold, where they are more than the gold ones.
+        The flags ask for span `vectors`, `gold_vectors` and `features`, which are otherwise left out where possible. In
+        training, `required` spans are candidates in any case; by default the gold ones.
         """
         inputs, words = self.encode(inputs)
         states = States(inputs, words)
@@ -84,9 +84,9 @@ class SpanModel(nn.Module):
             states = states._replace(gold=self.scorer.spans(words, listed(gold)))
         if not spans:
             return states
-        wanted = gold if wanted is None else wanted
-        candidates: Candidates = self.scorer.candidates(inputs, words, wanted)
-        states = states._replace(candidates=candidates, wanted=wanted)
+        required = gold if required is None else required
+        candidates: Candidates = self.scorer.candidates(inputs, words, required)
+        states = states._replace(candidates=candidates, required=required)
         head = self.scorer.head
         if not (vectors or (self.training and head.wants_vectors)):
             scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
@@ -94,12 +94,13 @@ class SpanModel(nn.Module):
                 return states._replace(**scored._asdict())
         represented = self.scorer.spans(words, candidates)
         scored = head(represented)
-        said = scored.features if scored.features is not None else represented
-        return states._replace(spans=represented, **scored._replace(features=said)._asdict())
+        if scored.features is None:
+            scored = scored._replace(features=represented)
+        return states._replace(spans=represented, **scored._asdict())
 
 
 def listed(gold: Gold) -> Candidates:
-    """The gold spans as candidates; where a row has fewer than others, its first word stands in."""
+    """The gold spans as candidates; rows with fewer spans are padded with their first word."""
     return Candidates(gold.start, gold.end.clamp(min=1), gold.mask, None)
 
 

@@ -222,10 +222,10 @@ class Learner(nn.Module):
     ) -> dict[str, Any]:
         """The losses by name; the weighted sum under "loss"."""
         chosen: list[Any] = [self.objectives[name] for name in terms]
-        wanted = gold
+        required = gold
         for name in terms:
             objective: Any = self.objectives[name]
-            wanted = objective.wanted(wanted, targets[name])
+            required = objective.required(required, targets[name])
         states = self.model(
             inputs,
             gold,
@@ -233,7 +233,7 @@ class Learner(nn.Module):
             spans=any(objective.reads_spans for objective in chosen),
             gold_vectors=any(objective.needs_gold_vectors for objective in chosen),
             features=any(objective.needs_features for objective in chosen),
-            wanted=wanted,
+            required=required,
         )._replace(moment=moment)
         losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
         losses["loss"] = sum(self.weights[name] * losses[name] for name in terms)

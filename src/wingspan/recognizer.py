@@ -227,7 +227,7 @@ class Recognizer:
         if links is None:
             return Decoded(inside, entities, None)
         least = least_chances(self.recipe, self.labels, threshold, least_chance, temperature)
-        fragments, left, right, distance = links.found(states, least)
+        fragments, left, right, distance = links.read_fragments(states, least)
         return Decoded(inside, entities, Linkable(fragments, left, right, distance, inside.core, temperature))
 
 

@@ -1,4 +1,4 @@
-"""What we talk about: spans, entities, documents, sentences. Ranges are half-open everywhere.
+"""Spans, entities, documents, sentences. Ranges are half-open everywhere.
 
 Documents count in code points of their text; sentences count in words. The two meet in `corpora.segment` only.
 """
@@ -18,7 +18,7 @@ class Span(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many characters or words the span holds."""
+        """The number of characters or words in the span."""
         return self.end - self.start
 
     def overlaps(self, other: Span) -> bool:
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A labeled mention of one or several fragments. Score and meta take no part in equality."""
+    """A labeled mention of one or several fragments. Score and meta do not affect equality."""
 
     label: str
     spans: tuple[Span, ...]
@@ -44,7 +44,7 @@ class Entity:
     meta: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Fragments are kept in the order of the text, so that equal mentions are equal objects."""
+        """Sorts the fragments, so that equal mentions are equal objects."""
         if not self.spans:
             raise ValueError(f"entity {self.label!r} has no fragment; give at least one (start, end)")
         object.__setattr__(self, "spans", tuple(sorted(Span(int(s), int(e)) for s, e in self.spans)))
@@ -84,7 +84,7 @@ def reading_order(entity: Entity) -> tuple[tuple[Span, ...], str]:
 class Document:
     """One row of a file: a text and its entities in code points.
 
-    `words` and `sentences` are given where the source fixes them (character ranges); `group` ties rows of one article.
+    `words` and `sentences` are character ranges, if the source fixes them; `group` is shared by rows of one article.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Document:
     meta: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Entities are kept in reading order, so that the order in a file does not matter to equality."""
+        """Sorts the entities, so that their order in a file does not affect equality."""
         object.__setattr__(self, "entities", tuple(sorted(self.entities, key=reading_order)))
 
     @classmethod
@@ -136,7 +136,7 @@ class Document:
         }
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text with its entities."""
+        """The text with its entities, for notebooks."""
         from wingspan.views.html import cell
 
         return cell(self)
@@ -144,10 +144,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What a model sees at once: words, and entities in words.
+    """The input of a model: words, and entities in words.
 
     A span counts if it starts in `core` and ends in `reach`; the other words are context, encoded but never predicted.
-    `offsets` are the words' character ranges in the document, so that a found span has its place in the text.
+    `offsets` are the words' character ranges in the document, so that a predicted span has its place in the text.
     """
 
     words: tuple[str, ...]
@@ -162,17 +162,14 @@ class Sentence:
         return Span(self.offsets[span.start].start, self.offsets[span.end - 1].end)
 
 
-# --- A document as a system may see it: without its gold entities, and without what a file says about them.
-
-
 ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences"})
-"""What readers keep of a document that names its entities."""
+"""Keys of `Document.meta` that refer to its entities."""
 LAYOUTS = frozenset({"bioc", "pubtator"})
-"""What readers keep of its passages, relations among it."""
+"""Keys of `Document.meta` with passages, which may contain relations."""
 
 
 def without_gold(document: Document) -> Document:
-    """No entities; and no notes or relations, which would end up at the entities that are found."""
+    """The document as a system may see it: without entities, and without the notes and relations that refer to them."""
     kept = {key: value for key, value in document.meta.items() if key not in ABOUT_ENTITIES}
     meta = {key: _without_relations(value) if key in LAYOUTS else value for key, value in kept.items()}
     return replace(document, entities=(), meta=meta)

@@ -165,7 +165,7 @@ def test_links_are_scored_the_same_in_training_and_joining():
     objective = links(size=5).eval()
     states = states_of(SENTENCES)
     with torch.no_grad():
-        found, left, right, distance = objective.found(states, [0.5, 0.0, 2.0])
+        found, left, right, distance = objective.read_fragments(states, [0.5, 0.0, 2.0])
         assert set(found.label.tolist()) == {DRUG}
         first = np.flatnonzero(found.sentence == 0)
         chances = link_chances(Linkable(found, left, right, distance, np.zeros((2, 2))), first)
@@ -187,7 +187,7 @@ def test_fragments_are_found_where_their_chance_reaches_the_bar():
     states = states_of(SENTENCES)
     with torch.no_grad():
         chance = objective.fragment(states.features).sigmoid()
-        found, *_ = objective.found(states, [0.1, 0.6, 0.4])
+        found, *_ = objective.read_fragments(states, [0.1, 0.6, 0.4])
     mask = possible(states)
     expected = {
         (row, int(states.candidates.start[row, cell]), int(states.candidates.end[row, cell]), label)
@@ -213,7 +213,7 @@ def test_a_fragment_may_start_behind_the_core_and_must_fit_into_the_reach():
 def test_fragments_are_wanted_among_the_candidates():
     inputs = word_inputs(SENTENCES)
     objective = links()
-    wanted = objective.wanted(gold_of(SENTENCES, inputs), targets_of(objective, SENTENCES))
+    wanted = objective.required(gold_of(SENTENCES, inputs), targets_of(objective, SENTENCES))
     assert wanted.mask.sum(1).tolist() == [1 + 6, 1]
     torch.manual_seed(0)
     policy = Proposed(ENCODER, 3, budget=0.2)
@@ -224,13 +224,15 @@ def test_fragments_are_wanted_among_the_candidates():
         if real
     }
     assert {(0, 1), (3, 4), (5, 6), (2, 3), (6, 8), (4, 6)} <= spans
-    states = States(inputs, vectors(inputs), chosen, features=torch.randn(*chosen.start.shape, FEATURES), wanted=wanted)
+    states = States(
+        inputs, vectors(inputs), chosen, features=torch.randn(*chosen.start.shape, FEATURES), required=wanted
+    )
     loss = objective(states, None, targets_of(objective, SENTENCES))
     assert torch.isfinite(loss)
     proposing = Proposing(Sizes(LABELS, 4, "nested", 5, 7, FEATURES))
     gold = gold_of(SENTENCES, inputs)
-    assert proposing(states, gold) == proposing(states._replace(wanted=None), wanted)
-    assert proposing(states, gold) != proposing(states._replace(wanted=None), gold)
+    assert proposing(states, gold) == proposing(states._replace(required=None), wanted)
+    assert proposing(states, gold) != proposing(states._replace(required=None), gold)
 
 
 def test_what_is_exported_says_the_same_of_every_candidate():
@@ -254,7 +256,7 @@ def test_corpora_have_blocks_of_their_own():
     inputs = word_inputs(sentences)._replace(dataset=torch.tensor([1]))
     states = states_of(sentences)._replace(inputs=inputs)
     with torch.no_grad():
-        found, *_ = objective.found(states, [0.0] * 5)
+        found, *_ = objective.read_fragments(states, [0.0] * 5)
     assert set(found.label.tolist()) == {3, 4}
     loss = objective(states, None, tensors(objective.targets(sentences, arrays_of(inputs)), "cpu"))
     loss.backward()

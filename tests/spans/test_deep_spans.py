@@ -18,7 +18,7 @@ from wingspan.layers.bert_blocks import attention_bias
 from wingspan.layers.grid import inside
 from wingspan.spans import deep
 from wingspan.spans.contextual import ContextualSpans, initialize
-from wingspan.spans.deep import DeepSpans, cells
+from wingspan.spans.deep import DeepSpans, sentence_spans
 from wingspan.spans.pooled import PooledSpans
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -109,8 +109,8 @@ def test_attention_begins_with_the_paper_formula(scoring):
     weights = (torch.tanh(scores.inner(rows)) @ scores.direction).softmax(0)
     start, end = torch.tensor([[2], [2]]), torch.tensor([[5], [5]])
     held = inside(start, end, 9)
-    layout = deep.Layout(deep.same, start, end, held, attention_bias(held, torch.float32))
-    close(spans._begin(encoder(TOKENS).layers[0], layout)[0, 0], weights @ states)
+    blocks = deep.SpanBlocks(deep.same, start, end, held, attention_bias(held, torch.float32))
+    close(spans._begin(encoder(TOKENS).layers[0], blocks)[0, 0], weights @ states)
 
 
 def test_spans_of_any_width_and_padding_in_a_list():
@@ -128,7 +128,7 @@ def test_spans_of_any_width_and_padding_in_a_list():
 
 @pytest.mark.parametrize(("length", "width"), [(9, 4), (5, 5), (12, 1), (1, 1)])
 def test_number_of_spans(length, width):
-    start, end, held, bias, places = cells(length, 1, width, torch.device("cpu"), torch.float32)
+    start, end, held, bias, places = sentence_spans(length, 1, width, torch.device("cpu"), torch.float32)
     assert len(start) == width * (2 * length - width + 1) // 2
     found = set(zip(start.tolist(), (end - start).tolist(), strict=True))
     assert found == {(s, k) for k in range(1, width + 1) for s in range(length - k + 1)}
@@ -139,7 +139,7 @@ def test_number_of_spans(length, width):
 
 def test_maxima_in_few_launches_are_those_of_ranges():
     values = torch.randn(2, 7, 5, generator=torch.Generator().manual_seed(3)).relu().requires_grad_()  # with ties
-    start, end, held, _, places = cells(7, 2, 4, torch.device("cpu"), torch.float32)
+    start, end, held, _, places = sentence_spans(7, 2, 4, torch.device("cpu"), torch.float32)
     expected = grid.range_maxima(values, start.expand(2, -1), end.expand(2, -1))
     weights = torch.randn(expected.shape, generator=torch.Generator().manual_seed(4))
     (gradient,) = torch.autograd.grad((expected * weights).sum(), values)
@@ -285,7 +285,7 @@ def test_prediction_builds_only_what_is_wider_than_a_word():
     candidates = Candidates(start, end, torch.tensor([[True] * 4, [True, True, True, False]]), None)
     trained, built = spans(words, candidates), []
     whole = spans._build
-    spans._build = lambda words, layout: built.append(layout.start.shape) or whole(words, layout)
+    spans._build = lambda words, blocks: built.append(blocks.start.shape) or whole(words, blocks)
     with torch.no_grad():
         found = spans(words, candidates)
     close(found[candidates.mask], trained[candidates.mask])

@@ -1,5 +1,4 @@
-"""Which spans are represented and scored: the whole grid, gold with sampled negatives, the best of any width, or given
-ones.
+"""Candidates: the spans that are represented and scored. This file has the contract and the simple policies.
 
 Everything after the encoder sees `Candidates`: lists of (start, end), or the dense grid in the same shape.
 """
@@ -25,14 +24,14 @@ class Candidates(NamedTuple):
     end: Tensor  # (B, M) half-open
     mask: Tensor  # (B, M) true for spans that count
     width: int | None
-    proposals: Tensor | None = None  # (B, L, L) scores of first and last unit; minus infinity where no span can be
+    proposals: Tensor | None = None  # (B, L, L) scores of first and last unit; minus infinity for impossible spans
 
 
 class CandidatePolicy(nn.Module, ABC):
     """Chooses candidates. Constructed as `part(encoder, max_width, *, settings...)`; `gold` is given in training only.
 
-    `gives_lists`: not every span representation can take lists. `unlimited`: spans of any width can be chosen.
-    `given`: nothing is chosen, so `gold` has the spans, not their labels, in prediction too.
+    `gives_lists`: candidates are lists, which not every span representation can take. `unlimited`: they can have any
+    width. `given`: nothing is chosen; `gold` has the spans, without labels, in prediction too.
     """
 
     gives_lists: ClassVar[bool] = False
@@ -70,15 +69,15 @@ class Grid(CandidatePolicy):
 
 @lru_cache(maxsize=512)
 def cells(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Starts and ends of the grid, start by start. Kept, because on a GPU each call that is saved counts.  (L * W,)"""
-    with torch.inference_mode(False):  # what is kept may take part in training later
+    """Starts and ends of the grid, start by start; cached, because on a GPU every call counts.  (L * W,)"""
+    with torch.inference_mode(False):  # cached tensors may be used in training later
         start = torch.arange(length, device=device)[:, None].expand(length, width)
         end = start + torch.arange(1, width + 1, device=device)
         return start.flatten(), end.flatten()
 
 
 class Sampled(CandidatePolicy):
-    """In training, the gold spans of any width and up to `negatives` others, drawn anew each time; else the grid.
+    """In training, the gold spans of any width and up to `negatives` random others; in prediction, the grid.
 
     See: paper 002, section 3.2.2 and eq. 20, and SpERT's sampler: at most 100 per sentence, without replacement.
     """
@@ -111,9 +110,9 @@ class Sampled(CandidatePolicy):
 
 
 class Given(CandidatePolicy):
-    """The spans that are given, of any width, one candidate for each label of a span: what is left to say is its type.
+    """The given spans, of any width, one candidate for each label of a span: only their types are predicted.
 
-    See: paper 001, whose system never looks at any other span.
+    See: paper 001, whose system considers no other spans.
     """
 
     gives_lists = True
@@ -131,20 +130,20 @@ class Given(CandidatePolicy):
 
 
 def counts(start: Tensor, end: Tensor, inputs: Inputs) -> Tensor:
-    """Which spans start in the core and end in the reach: others belong to another window.  (B, M)"""
+    """Mask of the spans that start in the core and end in the reach; others belong to other windows.  (B, M)"""
     inside: Tensor = (start >= inputs.core[:, :1]) & (start < inputs.core[:, 1:]) & (end <= inputs.reach[:, 1:])
     return inside
 
 
 def repeated(gold: Gold) -> Tensor:
-    """Which gold spans stand before already, under another label: one span is one candidate.  (B, E)"""
+    """Mask of the gold spans that occur earlier with another label: a span is one candidate.  (B, E)"""
     same = (gold.start[:, :, None] == gold.start[:, None]) & (gold.end[:, :, None] == gold.end[:, None])
     before: Tensor = (same & gold.mask[:, None]).tril(-1).any(-1)
     return before
 
 
 def same_spans(candidates: Candidates, gold: Gold) -> Tensor:
-    """Which candidate is which gold span.  (B, M, E)"""
+    """Mask of the candidates that are gold spans.  (B, M, E)"""
     same_start = candidates.start[:, :, None] == gold.start[:, None, :]
     same: Tensor = same_start & (candidates.end[:, :, None] == gold.end[:, None, :]) & gold.mask[:, None, :]
     return same

@@ -16,12 +16,12 @@ from wingspan.layers.autocast import at_least_float32
 
 
 class Proposed(CandidatePolicy):
-    """The best spans of any width, `budget` of them for each word of a sentence, by a cheap score of start and end.
+    """The best spans of any width, `budget` per word of a sentence, by a cheap score of start and end.
 
     score(i, j) = left(i) · right(j) + mean of inside(i..j) · (left gate(i) + right gate(j)) + left bias(i) + right
     bias(j) + a bias for the width, for all pairs at once. In training the gold spans are added; `objectives.proposing`
     trains the scores. `threshold` (a chance) leaves out unlikely spans in prediction, so that easy sentences cost less
-    than their budget. `max_width` is no limit here.
+    than their budget. `max_width` is ignored.
     """
 
     gives_lists = True
@@ -54,7 +54,7 @@ class Proposed(CandidatePolicy):
         nn.init.zeros_(self.widths.weight)
 
     def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
-        """The best spans, best first; gold that is not among them after them."""
+        """The best spans, best first, followed by the gold spans that are not among them."""
         best = self.best(inputs, words, self.budget)
         if gold is None:
             return best if self.threshold is None else likely(best, self.threshold)
@@ -65,7 +65,7 @@ class Proposed(CandidatePolicy):
         return Candidates(start, end, mask, None, best.proposals)
 
     def best(self, inputs: Inputs, words: Words, budget: float) -> Candidates:
-        """The best `budget` spans for each word, and the scores they were chosen by."""
+        """The best `budget` spans per word, with the scores of all spans."""
         scores = self.score(inputs, words)
         return choose(scores.detach(), inputs, budget)._replace(proposals=scores)
 
@@ -76,8 +76,8 @@ class Proposed(CandidatePolicy):
             left, left_gate, left_bias = self.left(top).split(self.sizes, -1)  # (B, L, .)
             right, right_gate, right_bias = self.right(top).split(self.sizes, -1)
             width, steps, _ = pairs(top.shape[1], top.device)
-            one, scale = torch.ones_like(left_bias), math.sqrt(self.sizes[0])
-            scores = torch.cat([left / scale, left_bias, one], -1) @ torch.cat([right, one, right_bias], -1).mT
+            ones, scale = torch.ones_like(left_bias), math.sqrt(self.sizes[0])
+            scores = torch.cat([left / scale, left_bias, ones], -1) @ torch.cat([right, ones, right_bias], -1).mT
             scores = scores + self.widths(steps).squeeze(-1)
             if self.inside is not None:
                 scores = scores + gated_sums(self.inside(top), left_gate, right_gate) / width
@@ -86,16 +86,18 @@ class Proposed(CandidatePolicy):
 
 
 def possible(inputs: Inputs) -> Tensor:
-    """Which pairs of first and last unit are spans that count.  (B, L, L)"""
+    """Mask of the pairs of first and last unit that are spans.  (B, L, L)"""
     _, _, in_order = pairs(inputs.unit_mask.shape[1], inputs.unit_mask.device)
     spans: Tensor = inputs.opens[:, :, None] & inputs.closes[:, None] & in_order
     return spans
 
 
 def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
-    """The best spans, `budget` for each word of the core and at least one; ties go to no one in particular."""
+    """The best spans, `budget` per word of the core and at least one; ties are broken arbitrarily."""
     length = scores.shape[1]
-    most = min(max(math.ceil(budget * length - 1e-4), 1), length * length)  # for all rows: no count leaves the device
+    most = min(
+        max(math.ceil(budget * length - 1e-4), 1), length * length
+    )  # for all rows, so that no count has to leave the device
     best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
     quota = (inputs.opens.sum(1, keepdim=True) * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)
@@ -103,7 +105,7 @@ def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
 
 
 def likely(best: Candidates, threshold: float) -> Candidates:
-    """Without the spans whose chance is below the threshold. It waits for the device, so it is for prediction only."""
+    """Drops spans whose chance is below the threshold. It synchronizes with the device: for prediction only."""
     scores = best.proposals
     assert scores is not None
     chance = scores.flatten(1).gather(1, best.start * scores.shape[1] + best.end - 1).sigmoid()
@@ -116,27 +118,21 @@ def likely(best: Candidates, threshold: float) -> Candidates:
 def gated_sums(inside: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """The sum over each span, times left(start) + right(end).  (B, L, G) -> (B, L, L)
 
-    A sum is a difference of two running sums, so that all of it is one matrix product.
+    A sum is a difference of two running sums, so everything is one matrix product.
     """
     last = inside.cumsum(1)  # up to and with a unit
     first = F.pad(last, (0, 0, 1, 0))[:, :-1]  # before it
-    one, left_own, right_own = (
-        torch.ones_like(left[..., :1]),
-        (left * first).sum(-1, True),
-        (right * last).sum(-1, True),
-    )
-    return torch.cat([left, first, left_own, one], -1) @ torch.cat([last, -right, -one, right_own], -1).mT
+    left_own, right_own = (left * first).sum(-1, True), (right * last).sum(-1, True)
+    ones = torch.ones_like(left_own)
+    return torch.cat([left, first, left_own, ones], -1) @ torch.cat([last, -right, -ones, right_own], -1).mT
 
 
-BUCKETS = 24  # half octaves: widths up to 4,096 units are told apart
+BUCKETS = 24  # half octaves: widths up to 4,096 units are distinguished
 
 
 @lru_cache(maxsize=64)
 def pairs(length: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Of all pairs of first and last unit: the width, its bucket, whether they are in order; kept as `cells` are.
-
-    (L, L) each
-    """
+    """The width of all pairs of first and last unit, its bucket, and whether they are in order; cached.  (L, L) each"""
     with torch.inference_mode(False):
         at = torch.arange(length, device=device)
         width = (at - at[:, None] + 1).clamp(min=1)

@@ -18,10 +18,10 @@ __all__ = ["Encoder", "Tokenize", "Words"]
 
 
 class Words(NamedTuple):
-    """What an encoder says about a batch."""
+    """The vectors of a batch."""
 
     top: Tensor  # (B, L, D) one vector per unit
-    layers: tuple[Tensor, ...]  # each (B, L, D), lowest first: as many of the top ones as `keep_layers` asks for
+    layers: tuple[Tensor, ...]  # each (B, L, D), lowest first: the top `keep_layers` ones
     sentence: Tensor  # (B, D) one vector for the whole sentence
     mask: Tensor  # (B, L) true for real units
 
@@ -34,30 +34,27 @@ class Encoder(nn.Module, ABC):
     saved_in: Path | None = None
     """The folder of the saved model that is rebuilt: then its files are read, and nothing is opened by a name."""
     adapters: Lora | None = None
-    """What learns beside frozen weights, where not all of the encoder does."""
+    """Trained weights beside frozen ones, where not all of the encoder is trained."""
     keep_layers: int = 0
-    """How many of the top layers' outputs are given beside the last; one more than all blocks: the embedding output."""
+    """How many of the top layers' outputs to return; one more than the number of blocks adds the embeddings."""
 
     @property
     def blocks(self) -> nn.ModuleList | None:
-        """The Transformer blocks, bottom first, where the encoder has them."""
+        """The Transformer blocks, bottom first, if the encoder has them."""
         return None
 
     def study(self, sentences: Sequence[Sentence], others: Iterable[Sentence]) -> None:  # noqa: B027  most need none
-        """A look at the training sentences, and at `others` (dev), before a new model is built on the encoder.
-
-        An encoder with a vocabulary fixes it here.
-        """
+        """Fixes the vocabulary from the training sentences and `others` (dev), before a new model is built."""
 
     def lines(self) -> list[str]:
-        """What the run log and the model card say about this encoder."""
+        """Lines about this encoder for the run log and the model card."""
         return []
 
     def adapt(self, *, merged: bool) -> None:  # noqa: B027  most encoders have no adapters
-        """Puts adapters in, once other parts have copied what they need; `merged`: its weights have them inside."""
+        """Adds adapters, after other parts have copied blocks; `merged`: the weights already contain them."""
 
     def plain(self) -> AbstractContextManager[None]:
-        """As long as it lasts, the encoder's weights are what a model folder holds: adapters are merged."""
+        """While it lasts, adapters are merged into the weights, as in a model folder."""
         return nullcontext()
 
     def settle(self) -> None:  # noqa: B027  most encoders have no adapters
@@ -68,7 +65,7 @@ class Encoder(nn.Module, ABC):
         """One vector per unit."""
 
     def save_files(self, folder: Path) -> None:  # noqa: B027  an encoder without files saves none
-        """Writes what a rebuild needs besides weights: configuration and tokenizer."""
+        """Writes the files that `rebuild` needs besides weights, such as configuration and tokenizer."""
 
     @classmethod
     def rebuild(cls, folder: Path, **settings: Any) -> Self:

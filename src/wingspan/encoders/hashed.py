@@ -1,4 +1,4 @@
-"""Hashed word, prefix, suffix and shape features with a BiLSTM, trained from nothing: the default without a download.
+"""Hashed word, prefix, suffix and shape features with a BiLSTM, trained from scratch: the default, without a download.
 
 Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is fitted; new words share their affixes.
 """
@@ -21,7 +21,7 @@ from wingspan.layers.lstm import BiLSTM
 from wingspan.text import Sentence
 
 FEATURES = 10
-LONGEST = 64  # characters of a word that are looked at; a 300,000-character "word" must not cost more than its affixes
+LONGEST = 64  # characters of a word that are used, so that a 300,000-character "word" costs no more than its affixes
 
 
 @lru_cache(maxsize=200_000)
@@ -92,7 +92,7 @@ class HashedEncoder(Encoder):
         self.size = hidden + self.recurrent.size
 
     def forward(self, inputs: Inputs) -> Words:
-        """Word vectors: the word's own features beside what the BiLSTM says of its place."""
+        """Word vectors: the word's features beside the BiLSTM's states."""
         batch, longest = inputs.unit_mask.shape
         looked_up: Tensor = self.table(inputs.tokens)  # (B, L * features, embedding)
         own = self.normalize(torch.relu(self.project(looked_up.view(batch, longest, -1))))

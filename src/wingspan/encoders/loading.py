@@ -1,4 +1,4 @@
-"""Base models of the hub, opened safely: weights in safetensors, no code of theirs, and of two halves the encoder."""
+"""Opens base models by short name, folder or hub id: only safetensors weights, no code of theirs, 8 or 4 bits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # what transformers raises for a bad name or folder
+UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # raised by transformers for a bad name or folder
 BASE = "encoder/base.json"  # which base a quantized model has
-RATES = ("dropout", "attention_dropout", "activation_dropout")  # where T5, BART and their kin keep plain numbers
+RATES = (
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+)  # T5, BART and similar models keep rates in these
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Loading a base model without its pooler is intended here; transformers need not warn or draw bars about it."""
+    """Silences warnings and progress bars of transformers: loading a base model without its pooler is intended."""
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -87,21 +91,21 @@ def reading(folder: Path) -> Iterator[None]:
 def open_model(where: str | Path, revision: str | None, dtype: torch.dtype, bits: Any = None) -> Any:
     """A pretrained encoder; of encoder-decoder models (T5, BART) the encoder."""
     config = AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
-    given = {} if bits is None else {"quantization_config": bits}
+    quantization = {} if bits is None else {"quantization_config": bits}
     model = loader(config).from_pretrained(
-        where, revision=revision, dtype=dtype, use_safetensors=True, trust_remote_code=False, **given
+        where, revision=revision, dtype=dtype, use_safetensors=True, trust_remote_code=False, **quantization
     )
     return encoding_half(model)
 
 
 def build_model(folder: Path) -> Any:
-    """The same from a configuration alone, without weights."""
+    """An encoder from its configuration, without weights."""
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     return encoding_half(loader(config).from_config(config, dtype=torch.float32, trust_remote_code=False))
 
 
 def loader(config: Any) -> Any:
-    """The Auto class for a configuration: T5 and its kin have a class without a decoder, so that none is loaded."""
+    """The Auto class for a configuration: T5 and similar models have one that loads no decoder."""
     kind = type(config)
     alone = kind in MODEL_FOR_TEXT_ENCODING_MAPPING and kind in MODEL_MAPPING
     differs = alone and MODEL_FOR_TEXT_ENCODING_MAPPING[kind] is not MODEL_MAPPING[kind]
@@ -114,9 +118,9 @@ def encoding_half(model: Any) -> Any:
 
 
 def open_tokenizer(where: str | Path, revision: str | None = None) -> Any:
-    """The tokenizer of a model; transformers makes one that knows no word where the files are missing."""
+    """The tokenizer of a model; where files are missing, transformers makes an empty one, which is refused."""
     tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, add_prefix_space=True, trust_remote_code=False)
-    if len(tokenizer) <= len(tokenizer.all_special_tokens) + 1:  # T5's also has the mark of a word's beginning
+    if len(tokenizer) <= len(tokenizer.all_special_tokens) + 1:  # T5's also has a mark for the start of a word
         raise ValueError("tokenizer.json is missing")
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError("its tokenizer has no fast version, which Wingspan needs")
@@ -124,7 +128,7 @@ def open_tokenizer(where: str | Path, revision: str | None = None) -> Any:
 
 
 def set_dropout(model: nn.Module, rate: float) -> None:
-    """Replaces every dropout of a model, be it a layer or a number in one."""
+    """Replaces every dropout of a model, whether a layer or a rate in one."""
     for part in model.modules():
         if isinstance(part, nn.Dropout):
             part.p = rate
@@ -134,21 +138,18 @@ def set_dropout(model: nn.Module, rate: float) -> None:
 
 
 def brief(error: BaseException) -> str:
-    """The beginning of an error's message on one line."""
+    """The start of an error's message, on one line."""
     return " ".join(str(error).split())[:200]
 
 
 def base_record(name: str, revision: str | None, model: Any) -> dict[str, Any]:
-    """What says which base a model was trained on: its name, revision and hash."""
+    """Identifies the base of a model: its name, revision and hash."""
     known = getattr(model.config, "_commit_hash", None) or revision
     return {"name": name, "revision": known, "sha256": weights_hash(locate(name), known)}
 
 
-# --- Short names of encoders that are often used, and where on this machine their weights lie.
-
-
 class Known(NamedTuple):
-    """Where the weights behind a short name may lie."""
+    """Where to look for the weights of a short name."""
 
     folder: str  # under $WINGSPAN_ENCODERS
     hub: str
@@ -170,14 +171,14 @@ SHORT_NAMES = {
 
 
 def locate(name: str) -> str:
-    """A short name as a folder under $WINGSPAN_ENCODERS, else of an installed package, else a hub id; others as is."""
+    """A short name as a folder under $WINGSPAN_ENCODERS or in an installed package, or a hub id; others unchanged."""
     if name not in SHORT_NAMES:
         return name
     known = SHORT_NAMES[name]
     root = os.environ.get("WINGSPAN_ENCODERS")
     if root and (Path(root) / known.folder).is_dir():
         return str(Path(root) / known.folder)
-    # find_spec does not run the package's code; its publisher is unknown, so the weights must have the official hash
+    # find_spec does not run the package; its publisher is unknown, so the weights must have the official hash
     spec = importlib.util.find_spec(known.package) if known.package else None
     if spec and spec.submodule_search_locations:
         folder = Path(spec.submodule_search_locations[0]) / known.inside
@@ -187,18 +188,16 @@ def locate(name: str) -> str:
     return known.hub
 
 
-# --- Frozen base models in 8 or 4 bits, through bitsandbytes. They are not stored again: a name and a hash say
-# which.
-
+# Frozen base models in 8 or 4 bits, through bitsandbytes. A saved model stores only the name and hash of its base.
 
 Bits = Literal["8bit", "4bit"]
 UNSUPPORTED = (ImportError, RuntimeError, OSError, NotImplementedError, AttributeError)
-"""What bitsandbytes raises where it has no kernels: at its import, or at the first product."""
+"""Raised by bitsandbytes where it has no kernels, on import or at the first product."""
 
 
 def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
     """The configuration for transformers: int8, or the QLoRA paper's 4 bits (NF4, constants quantized too)."""
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it tells of every number that it casts
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs every cast
     try:
         import bitsandbytes
     except ImportError as error:
@@ -224,7 +223,7 @@ def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
 
 
 def try_out(library: Any, bits: Bits, dtype: torch.dtype) -> None:
-    """One small product: some platforms fail there and no sooner."""
+    """Computes one small product: some platforms fail only there."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     layer: nn.Module
     if bits == "8bit":
@@ -235,7 +234,7 @@ def try_out(library: Any, bits: Bits, dtype: torch.dtype) -> None:
 
 
 def keep_exact(model: nn.Module) -> None:
-    """Some CPUs have a quicker form of four bits, which loses a little each time it is made and undone: not used."""
+    """Turns off a faster 4-bit form of some CPUs, which loses precision in every conversion."""
     name = "support_avx512bf16_for_cpu"
     for part in model.modules():
         if hasattr(part, name):
@@ -243,8 +242,8 @@ def keep_exact(model: nn.Module) -> None:
 
 
 def store_elsewhere(base: nn.Module, kept: str) -> None:
-    """Keeps a frozen base out of the weights that are saved, but for what is `kept`, and lets loading not miss it."""
-    at = [""]  # where in the whole model the base stands
+    """Leaves a frozen base out of saved weights, except names with `kept`, and lets loading do without it."""
+    at = [""]  # the prefix of the base in the whole model
 
     def stored(name: str, prefix: str) -> bool:
         return name.startswith(prefix) and kept not in name
@@ -275,8 +274,8 @@ def weights_hash(where: str | Path, revision: str | None) -> str:
     names = {"model.safetensors"}
     if index.is_file():
         names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    found = hashlib.sha256()
+    total = hashlib.sha256()
     for name in sorted(names):
         with (folder / name).open("rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()

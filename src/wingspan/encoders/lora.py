@@ -1,6 +1,6 @@
-"""LoRA through PEFT: small trained matrices beside frozen weights. They go in late and are merged for good at the end.
+"""LoRA through PEFT: small trained matrices beside frozen weights, merged into them at the end of training.
 
-See: Hu et al. 2022, arXiv 2106.09685; paper 004 trains its T5 encoder so.
+See: Hu et al. 2022, arXiv 2106.09685; paper 004 trains its T5 encoder this way.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from torch import nn
 
 ADAPTER = "default"  # PEFT's own name for the only adapter of a model
-MARK = ".lora_"  # what the names of all adapters' parameters have, and no others
+MARK = ".lora_"  # in the names of all adapters' parameters, and only there
 
 
 @dataclass(frozen=True)
 class Lora:
     """Adapters of linear layers: each learns `alpha / rank` times a product of two matrices of this rank.
 
-    `targets` are the last parts of the layers' names, such as `query` or `q`; none are all linear layers of the
-    Transformer, those of the keys included.
+    `targets` are the last parts of the layers' names, such as `query` or `q`; empty means all linear layers of the
+    Transformer, including the keys.
     """
 
     rank: int = 32
@@ -31,7 +31,7 @@ class Lora:
     targets: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Numbers that cannot work are said before anything is loaded."""
+        """Refuses impossible numbers before anything is loaded."""
         if self.rank < 1:
             raise ValueError(f"adapters.rank is {self.rank}; give at least 1")
         if not 0 <= self.dropout < 1:
@@ -39,8 +39,8 @@ class Lora:
 
 
 def put_in(model: nn.Module, lora: Lora) -> None:
-    """Freezes a Transformer and puts adapters beside its linear layers; only they learn, in float32."""
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # PEFT imports it, and it tells of kernels it misses
+    """Freezes a Transformer and adds adapters to its linear layers; only they learn, in float32."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # PEFT imports it, and it warns about missing kernels
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
@@ -57,14 +57,14 @@ def put_in(model: nn.Module, lora: Lora) -> None:
 
 
 def chosen_layers(model: nn.Module, targets: Sequence[str]) -> list[str]:
-    """The full names of the layers that get adapters; a target that no layer has is a mistake worth a sentence."""
+    """The full names of the layers that get adapters; every target must match one."""
     linear = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
-    found = [name for name in linear if not targets or any(named(name, target) for target in targets)]
+    chosen = [name for name in linear if not targets or any(named(name, target) for target in targets)]
     for target in targets:
-        if not any(named(name, target) for name in found):
+        if not any(named(name, target) for name in chosen):
             known = sorted({name.rpartition(".")[2] for name in linear})
             raise ValueError(f"adapters.targets: no linear layer is named {target!r}; there are {', '.join(known)}")
-    return found
+    return chosen
 
 
 def named(name: str, target: str) -> bool:
@@ -78,7 +78,7 @@ def adapted_layers(model: nn.Module) -> dict[str, Any]:
 
 
 def merged_layer(layer: Any) -> nn.Linear:
-    """A plain linear layer that computes what the layer and its adapter do together."""
+    """A plain linear layer equal to the layer and its adapter together."""
     base = layer.get_base_layer()
     whole = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
     weight = base.weight.detach() + layer.get_delta_weight(ADAPTER).detach().to(base.weight.dtype)
@@ -88,14 +88,14 @@ def merged_layer(layer: Any) -> nn.Linear:
 
 
 def merge(model: nn.Module) -> None:
-    """Makes a plain Transformer of an adapted one, for good."""
+    """Turns an adapted Transformer into a plain one, permanently."""
     for name, layer in adapted_layers(model).items():
         model.set_submodule(name, merged_layer(layer))
 
 
 @contextmanager
 def merged(model: nn.Module) -> Iterator[None]:
-    """A plain Transformer for as long as it is saved; the training goes on with the very same numbers as before."""
+    """A plain Transformer while it is saved; training then continues with exactly the same numbers."""
     layers = adapted_layers(model)
     merge(model)
     try:
@@ -106,11 +106,11 @@ def merged(model: nn.Module) -> Iterator[None]:
 
 
 def counted(module: nn.Module) -> tuple[int, int]:
-    """How many parameters a module has, and how many of them learn."""
+    """The number of parameters of a module, and of those that learn."""
     sizes = [(size_of(value), value.requires_grad) for value in module.parameters()]
     return sum(size for size, _ in sizes), sum(size for size, learns in sizes if learns)
 
 
 def size_of(parameter: nn.Parameter) -> int:
-    """How many numbers a parameter stands for: two of four bits share a byte."""
+    """The number of values in a parameter: two 4-bit values share a byte."""
     return parameter.numel() * (2 if type(parameter).__name__ == "Params4bit" else 1)

@@ -1,6 +1,6 @@
 """Any Hugging Face encoder, by short name, folder or hub id; one vector per word, or per word piece.
 
-Only weights in safetensors are read and no code from a model's folder is ever run.
+Only safetensors weights are read, and no code from a model's folder is ever run.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Precision = Literal["float32", "bfloat16", "float16"]
 
 
 class PretrainedEncoder(Encoder):
-    """A pretrained Transformer, or the encoder of T5, BART and their kin; word vectors are pooled from their pieces.
+    """A pretrained Transformer, or the encoder of T5, BART and similar models; word vectors are pooled from pieces.
 
-    `shapes` adds an embedding of the word's shape to the input, for tokenizers that forget capitals (None: if they do).
-    `dtype` is what the Transformer computes in; the vectors it gives are float32 outside of autocast.
-    `dropout` replaces the model's own; `word_dropout` hides whole words in training, so that context must do.
-    With `adapters` the Transformer is frozen and they learn; with `quantize` it is frozen in so many bits.
-    `corpus_token` puts the name of the sentence's corpus behind it, at the `end`, as a token that learns (`unknown`: as
-    the unknown one); `corpora` are their names, the target's first, which a training fills in.
+    `shapes` adds an embedding of the word's shape to the input, for uncased tokenizers (None: only for those).
+    The Transformer computes in `dtype`; its vectors are float32 outside autocast.
+    `dropout` replaces the model's; `word_dropout` hides whole words in training, so that context must suffice.
+    With `adapters` the Transformer is frozen and only they learn; with `quantize` it is frozen in 8 or 4 bits.
+    `corpus_token` appends the name of the sentence's corpus, as a learned token (`end`) or as the unknown token;
+    `corpora` are the names, the target's first, which training fills in.
     """
 
     tokenize: PieceTokenize
@@ -84,9 +84,11 @@ class PretrainedEncoder(Encoder):
         if dropout is not None:
             set_dropout(model, dropout)
         if getattr(model, "pooler", None) is not None:
-            model.pooler = None  # unused here; without it no parameter is left without a gradient
+            model.pooler = None  # unused; without it every parameter gets a gradient
         if gradient_checkpointing:
-            model.gradient_checkpointing_enable({"use_reentrant": False})  # frozen inputs have no gradient to begin at
+            model.gradient_checkpointing_enable(
+                {"use_reentrant": False}
+            )  # frozen inputs have no gradient to start from
         self.model = model
         self.tokenizer = tokenizer
         self.adapters = adapters
@@ -96,13 +98,13 @@ class PretrainedEncoder(Encoder):
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
         places: Any = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
         if getattr(places, "padding_idx", None) is not None:
-            positions -= places.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
+            positions -= places.padding_idx + 1  # RoBERTa counts positions from after the padding id
         table, pieces = model.get_input_embeddings(), min(max_length, positions)
         self.tokenize = PieceTokenize(tokenizer, pieces, unit, table.num_embeddings, corpora, corpus_token)
         names = [self.tokenize.pieces(corpus) for corpus in corpora] if corpus_token == "end" else []
         self.corpus_tokens = CorpusTokens(table, table.num_embeddings, names) if names else None
         self.size = model.config.hidden_size
-        self._like_bert = bool(self.blocks) and all(map(bert_shaped, self.blocks or []))  # as it was built
+        self._like_bert = bool(self.blocks) and all(map(bert_shaped, self.blocks or []))  # as built
         use_shapes = self.tokenize.lower_case if shapes is None else shapes
         self.shapes = nn.Embedding(len(SHAPES) + 1, self.size) if use_shapes else None
         if self.shapes is not None:
@@ -110,7 +112,7 @@ class PretrainedEncoder(Encoder):
 
     @property
     def blocks(self) -> nn.ModuleList | None:
-        """The Transformer blocks of models built like BERT; parts that copy them compute in float32."""
+        """The Transformer blocks of BERT-like models in float32, which is what parts that copy them compute in."""
         stack = getattr(getattr(self.model, "encoder", None), "layer", None)
         plain = self.base is None and self.model.dtype == torch.float32
         return stack if isinstance(stack, nn.ModuleList) and plain else None
@@ -125,7 +127,7 @@ class PretrainedEncoder(Encoder):
             output_hidden_states=self.keep_layers > 0,
         )
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else (out.last_hidden_state,)
-        states = torch.cat(kept, -1) if len(kept) > 1 else kept[0]  # pooled together: one call instead of one for each
+        states = torch.cat(kept, -1) if len(kept) > 1 else kept[0]  # pooled together, in one call
         if not torch.is_autocast_enabled(inputs.tokens.device.type):
             states = at_least_float32(states)
         pooled = self._units(states, inputs).split(self.size, -1)
@@ -133,7 +135,7 @@ class PretrainedEncoder(Encoder):
         return Words(pooled[-1], layers, self._sentence(states[..., -self.size :], inputs), inputs.unit_mask)
 
     def _mask(self, real: Tensor) -> Tensor:
-        """On a GPU ready for attention: the library's own way waits for the device, then converts it in every layer."""
+        """On a GPU the final attention mask: transformers would synchronize, then convert it in every layer."""
         if not real.is_cuda or not self._like_bert:
             return real.long()
         return attention_bias(real.unsqueeze(1), working_type(real.device, self.model.dtype))
@@ -159,7 +161,7 @@ class PretrainedEncoder(Encoder):
         return pool_pieces(states, inputs.unit_of_token, units, self.pooling, front)
 
     def _sentence(self, states: Tensor, inputs: Inputs) -> Tensor:
-        """The vector of the first special token, or the mean where the tokenizer has none.  (B, T, D) -> (B, D)"""
+        """The vector of the first special token, or the mean if the tokenizer has none.  (B, T, D) -> (B, D)"""
         if self.tokenize.has_sentence_token:
             return states[:, 0]
         mask = inputs.token_mask.unsqueeze(-1)
@@ -167,12 +169,12 @@ class PretrainedEncoder(Encoder):
         return mean
 
     def adapt(self, *, merged: bool) -> None:
-        """Puts the adapters in, unless they are merged; beside a quantized base they never are."""
+        """Adds the adapters, unless they are merged; they are never merged into a quantized base."""
         if self.adapters is not None and (not merged or self.base is not None):
             put_in(self.model, self.adapters)
 
     def plain(self) -> AbstractContextManager[None]:
-        """Without adapters as long as it is saved: they are merged."""
+        """While it lasts, adapters are merged."""
         return merged(self.model) if self.base is None else nullcontext()
 
     def settle(self) -> None:
@@ -181,7 +183,7 @@ class PretrainedEncoder(Encoder):
             merge(self.model)
 
     def save_files(self, folder: Path) -> None:
-        """The configuration under `encoder/`, the tokenizer's files beside the weights, and which base is quantized."""
+        """The configuration under `encoder/`, the tokenizer's files beside the weights, and the record of the base."""
         self.model.config.save_pretrained(folder / "encoder")
         self.tokenizer.save_pretrained(folder)
         if self.base is not None:

@@ -1,6 +1,6 @@
-"""Word vectors that do not know their context: from a file, or drawn at random as the ablation without pre-training.
+"""Word vectors without context: from a file, drawn at random (an ablation), or the input embeddings of a model.
 
-Which words a model holds is fixed when it is fitted, and stored with it: a saved model needs the file no more.
+The words of a model are fixed before training and stored with it: a saved model no longer needs the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VOCABULARY = "vocabulary.json"
 
 
 class StaticTokenize(Tokenize):
-    """Words to rows of the tables: learned words, the row of the unknown, buckets, other words. In that order."""
+    """Words to rows of the tables, in this order: learned words, the unknown word, buckets, other words."""
 
     def __init__(self, unknown: Unknown, case: Case, buckets: int, max_length: int) -> None:
         self.unknown, self.case = unknown, case
@@ -44,20 +44,20 @@ class StaticTokenize(Tokenize):
         self.learn((), ())
 
     def learn(self, learned: Sequence[str], fixed: Sequence[str]) -> None:
-        """Takes these words."""
+        """Sets the words that have rows."""
         self.num_learned = len(learned)
         self.rows = {word: row for row, word in enumerate(learned)}
         self.rows |= {word: len(learned) + 1 + self.buckets + at for at, word in enumerate(fixed)}
 
     def tokens(self, word: str) -> tuple[int, ...]:
-        """The rows of a word: one, or those of its parts where it is unknown and hashed."""
+        """The rows of a word: one, or several if it is unknown and hashed."""
         row = self.rows.get(word) if self.case != "lower" else None
         if row is None and self.case != "exact":
             row = self.rows.get(word.lower())
         return (row,) if row is not None else tuple(self.num_learned + at for at in self.stand_ins(word))
 
     def stand_ins(self, word: str) -> tuple[int, ...]:
-        """The rows that stand for an unknown word, counted from that of the unknown."""
+        """The rows for an unknown word, counted from the row of the unknown word."""
         if self.unknown == "random":
             return (1 + bucket_of(word, self.buckets),)
         if self.unknown == "hashed":
@@ -80,17 +80,17 @@ class StaticTokenize(Tokenize):
         return Inputs(tokens=tokens, token_mask=mask, unit_of_token=owner, **units)
 
     def measure(self, words: Sequence[str]) -> list[int]:
-        """A word is one unit, however many parts it has."""
+        """A word is one unit, however many rows it has."""
         return [1] * len(words)
 
 
 class StaticEncoder(Encoder):
     """Looks words up. `hidden` adds a BiLSTM beside the vectors, without which no word sees another.
 
-    `vectors` is a file, or None for a random table of `size`. With `trained` the rows of training words are trained,
-    whether the file knows them or not; all others stay as they are. `unknown` words are zero, one of `buckets` random
-    rows, the file's own <unk> or else the mean of the vectors, or the mean of what words with the same n-grams have
-    (hashed). Kept are the words of train and dev, and the first `keep` words of the file (None: all).
+    `vectors` is a file, or None for a random table of `size`. With `trained` all training words are trained, in the
+    file or not; other rows stay as they are. `unknown` words are zero, one of `buckets` random rows, the mean (the
+    file's <unk>, otherwise the mean of the vectors), or the mean of the words that share their n-grams (hashed).
+    The model keeps the words of train and dev, and the first `keep` words of the file (None: all).
     """
 
     tokenize: StaticTokenize
@@ -132,26 +132,26 @@ class StaticEncoder(Encoder):
         self.register_buffer("fixed", fixed)
 
     def study(self, sentences: Sequence[Sentence], others: Iterable[Sentence]) -> None:
-        """Fixes which words the model holds. Afterwards the file is not needed any more."""
+        """Fixes the words of the model; afterwards the file is no longer needed."""
         case = self.tokenize.case
         counts = Counter(word for sentence in sentences for word in sentence.words)
         source = self.source or random_vectors(counts, self.vector_size, case)
         forms = {word: source.form_of(word, case) for word in counts}
-        # of the words that the file does not know, those of the training text can still be trained
+        # words of the training text can be trained even if the file does not have them
         own = [forms[word] or (word.lower() if case == "lower" else word) for word in counts]
         learned = list(dict.fromkeys(own)) if self.trained else []
-        dev = (source.form_of(word, case) for word in {word: None for one in others for word in one.words})
+        dev = (source.form_of(word, case) for word in {word: None for sentence in others for word in sentence.words})
         first = source.words[: self.keep]
-        wanted = dict.fromkeys(form for form in chain(forms.values(), dev, first) if form is not None)
-        table = torch.from_numpy(source.of(list(wanted)))
-        stand_ins = self._stand_ins(source, list(wanted), table)
-        given = {word: row for row, word in enumerate(wanted)}
+        kept = list(dict.fromkeys(form for form in chain(forms.values(), dev, first) if form is not None))
+        table = torch.from_numpy(source.of(kept))
+        stand_ins = self._stand_ins(source, kept, table)
+        row = {word: at for at, word in enumerate(kept)}
         trained = set(learned)
-        fixed = [word for word in wanted if word not in trained]
-        start = [table[given[w]] if w in given else stand_ins[[*self.tokenize.stand_ins(w)]].mean(0) for w in learned]
+        fixed = [word for word in kept if word not in trained]
+        start = [table[row[w]] if w in row else stand_ins[[*self.tokenize.stand_ins(w)]].mean(0) for w in learned]
         self.tokenize.learn(learned, fixed)
         self._hold(
-            torch.stack(start) if start else table[:0], torch.cat([stand_ins, table[[given[word] for word in fixed]]])
+            torch.stack(start) if start else table[:0], torch.cat([stand_ins, table[[row[word] for word in fixed]]])
         )
         known = sum(count for word, count in counts.items() if forms[word] is not None)
         kinds = sum(form is not None for form in forms.values())
@@ -159,12 +159,12 @@ class StaticEncoder(Encoder):
             f"Static vectors: {self.vector_size} numbers from {self.name or 'a random draw'}, "
             f"{'trained' if self.trained else 'frozen'}; {kinds:,} of {len(forms):,} different training words have one "
             f"({100 * known / max(1, counts.total()):.1f}% of the text), others: {self.tokenize.unknown}. "
-            f"The model keeps {len(wanted):,} words."
+            f"The model keeps {len(kept):,} words."
         ]
         self.source = None
 
     def _stand_ins(self, source: WordVectors, words: Sequence[str], table: Tensor) -> Tensor:
-        """The vectors that unknown words are given; zero where no word is known.  (1 + buckets, size)"""
+        """The vectors of unknown words; zero if no word is known.  (1 + buckets, size)"""
         rows = torch.zeros(1 + self.tokenize.buckets, self.vector_size)
         kind = self.tokenize.unknown if words else "zero"
         if kind == "mean":
@@ -174,7 +174,7 @@ class StaticEncoder(Encoder):
             rows[1:] = torch.randn(self.tokenize.buckets, self.vector_size) * table.std(correction=0)
         if kind == "hashed":
             count = torch.zeros(len(rows), 1)
-            for at, word in enumerate(words):  # each bucket: the mean of the words that have an n-gram in it
+            for at, word in enumerate(words):  # a bucket is the mean of the words with an n-gram in it
                 parts = torch.tensor(self.tokenize.stand_ins(word))
                 rows.index_add_(0, parts, table[at].expand(len(parts), -1))
                 count[parts] += 1
@@ -182,7 +182,7 @@ class StaticEncoder(Encoder):
         return rows
 
     def lines(self) -> list[str]:
-        """What part of the training text has vectors."""
+        """How much of the training text has vectors."""
         return self.summary
 
     def forward(self, inputs: Inputs) -> Words:
@@ -220,22 +220,16 @@ def read_vocabulary(folder: Path) -> dict[str, Any]:
 
 
 def random_vectors(words: Iterable[str], size: int, case: Case) -> WordVectors:
-    """A vector at random for each word."""
+    """Draws a vector for each word."""
     forms = dict.fromkeys(word.lower() if case == "lower" else word for word in words)
     return WordVectors(list(forms), (torch.randn(len(forms), size) * RANDOM_SPREAD).numpy())
 
 
-# --- The input embeddings of a pretrained model as static vectors: a word is the mean of its pieces, so none is
-# unknown.
-#
-# Of the model only the tokenizer and one table are kept. No code from its folder is ever run.
-
-
-TABLE = "vocabulary.json"
-
-
 class StaticPieces(Encoder):
-    """Looks pieces up. `hidden` adds a BiLSTM beside the vectors, without which no word sees another."""
+    """The input embeddings of a pretrained model: a word is the mean of its pieces, so no word is unknown.
+
+    Only the model's tokenizer and this table are kept. `hidden` adds a BiLSTM beside the vectors, as above.
+    """
 
     tokenize: PieceTokenize
 
@@ -251,7 +245,7 @@ class StaticPieces(Encoder):
     ) -> None:
         if self.saved_in is not None:
             with reading(self.saved_in), quiet():
-                rows, size = json.loads((self.saved_in / TABLE).read_text(encoding="utf-8"))["table"]
+                rows, size = json.loads((self.saved_in / VOCABULARY).read_text(encoding="utf-8"))["table"]
                 table, tokenizer = torch.zeros(rows, size), open_tokenizer(self.saved_in)
         else:
             model, tokenizer = open_named(name, revision, torch.float32, None)
@@ -265,7 +259,7 @@ class StaticPieces(Encoder):
         self.size = self.context.size
 
     def lines(self) -> list[str]:
-        """Where the vectors are from."""
+        """The origin of the vectors."""
         rows, size = self.table.weight.shape
         state = "trained" if self.table.weight.requires_grad else "frozen"
         origin = f" of {self.name}" if self.name else ""
@@ -281,24 +275,21 @@ class StaticPieces(Encoder):
     def save_files(self, folder: Path) -> None:
         """The tokenizer's files, and the shape of the table."""
         self.tokenizer.save_pretrained(folder)
-        (folder / TABLE).write_text(json.dumps({"table": list(self.table.weight.shape)}), encoding="utf-8")
-
-
-# --- A word as the hashes of its parts: what words that have no vector share with those that have one.
+        (folder / VOCABULARY).write_text(json.dumps({"table": list(self.table.weight.shape)}), encoding="utf-8")
 
 
 LENGTHS = (3, 4, 5)
-LONGEST = 64  # characters of a word that are looked at
+LONGEST = 64  # characters of a word that are used
 
 
 @lru_cache(maxsize=200_000)
 def buckets_of(word: str, count: int) -> tuple[int, ...]:
-    """The buckets of a word's n-grams, its beginning and its end marked; each once."""
+    """The buckets of a word's n-grams, with its start and end marked; each once."""
     marked = f"<{word[:LONGEST]}>"
     grams = {marked[at : at + n] for n in LENGTHS for at in range(max(1, len(marked) - n + 1))}
     return tuple(sorted({bucket_of(gram, count) for gram in grams}))
 
 
 def bucket_of(text: str, count: int) -> int:
-    """One bucket for a text, the same in every process."""
+    """The bucket of a text, the same in every process."""
     return crc32(text.encode("utf-8", "surrogatepass")) % count

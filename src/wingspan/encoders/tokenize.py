@@ -1,4 +1,4 @@
-"""Words to word pieces, as arrays: the CPU face of pretrained encoders. No weights, no torch, fit for workers."""
+"""Words to word pieces, as arrays: the CPU side of pretrained encoders, without weights or torch, for workers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CACHED_WORDS = 200_000
 
 
 CorpusToken = Literal["end", "unknown"]
-"""A corpus' name behind the pieces: a token of its own, or the unknown one, as paper 004's code has it with BERT."""
+"""The corpus name after the pieces: a token per corpus, or the unknown token, as paper 004's code does for BERT."""
 
 
 class PieceTokenize(Tokenize):
-    """Words to pieces. Each word is cut on its own, so a word is cut once and looked up ever after.
+    """Words to pieces. Each word is cut alone, so its pieces can be cached.
 
-    The name of one of the `corpora` is a token behind the pieces, between two of the tokenizer's end tokens; a corpus
-    that is none of them has the first one's.
+    The name of one of the `corpora` is a token after the pieces, between two of the tokenizer's end tokens; an unknown
+    corpus gets the token of the first.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class PieceTokenize(Tokenize):
         corpus_token: CorpusToken | None = "end",
     ) -> None:
         self.backend = tokenizer.backend_tokenizer
-        self.backend.no_truncation()  # both are stored in some tokenizer.json files and would cut text silently
+        self.backend.no_truncation()  # some tokenizer.json files store both, which would cut text silently
         self.backend.no_padding()
         self.unit = unit
         self.vocabulary = vocabulary
@@ -59,13 +59,13 @@ class PieceTokenize(Tokenize):
         self.lower_case = self.pieces("Abc") == self.pieces("abc")
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The pieces of one word; a word that yields none is the unknown piece, so that no word is without a vector."""
+        """The pieces of one word; the unknown piece if there are none, so that every word has a vector."""
         short = word[:CHARACTERS_PER_WORD]
         cut = self.cache.get(short)
         if cut is None:
-            whole = short.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to the tokenizer
+            whole = short.encode("utf-8", "replace").decode()  # the tokenizer refuses half a surrogate pair
             ids = self.backend.encode([whole], is_pretokenized=True, add_special_tokens=False).ids
-            # some tokenizers have a mask token that the model has no row for, and any word may occur in a text
+            # some tokenizers have a mask token without a row in the model, and any word may occur in a text
             known = (i if i < self.vocabulary else self.unknown for i in ids[:PIECES_PER_WORD])
             cut = tuple(known) or (self.unknown,)
             if len(self.cache) >= CACHED_WORDS:
@@ -74,12 +74,12 @@ class PieceTokenize(Tokenize):
         return cut
 
     def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
-        """The pieces of each word: a look into the cache for most, and no call."""
+        """The pieces of each word; most are in the cache."""
         known = self.cache.get
         return [known(word) or self.pieces(word) for word in words]
 
     def measure(self, words: Sequence[str]) -> list[int]:
-        """How many pieces each word has."""
+        """The number of pieces of each word."""
         return [len(pieces) for pieces in self.cut(words)]
 
     def __call__(self, sentences: Sequence[Sentence]) -> Inputs:

@@ -24,7 +24,7 @@ __all__ = ["Vector", "WordVectors", "nearest", "open_vectors", "read_vectors"]
 Vector = NDArray[np.float32]
 Case = Literal["exact", "lower", "both"]
 """How a word is looked up: as written, lower-cased, or as written and otherwise lower-cased."""
-Block = tuple[list[str], Vector]  # n words in a row and their vectors, (n, size)
+WordRows = tuple[list[str], Vector]  # n words in a row and their vectors, (n, size)
 
 BLOCK_SIZE = 4096
 SMALL = 16 << 20
@@ -202,7 +202,7 @@ def write_cache(path: Path, kind: str) -> WordVectors:
     return mapped
 
 
-def read_blocks(path: Path, kind: str) -> Iterator[Block]:
+def read_blocks(path: Path, kind: str) -> Iterator[WordRows]:
     """The words of a file with their vectors, all finite: one bad number would spoil the mean and the training."""
     before = 0
     for words, vectors in {"npz": read_npz, "text": read_text, "binary": read_binary}[kind](path):
@@ -217,7 +217,7 @@ def read_blocks(path: Path, kind: str) -> Iterator[Block]:
         yield words, vectors
 
 
-def read_text(path: Path) -> Iterator[Block]:
+def read_text(path: Path) -> Iterator[WordRows]:
     """A word and its numbers on each line, after a header in word2vec and fastText files."""
     lines = read_lines(path)
     number, first = next(lines, (1, ""))
@@ -257,7 +257,7 @@ def parse(path: Path, number: int, line: str, size: int) -> tuple[str, list[floa
     raise ValueError(f"{path}:{number}: {problem}")
 
 
-def read_binary(path: Path) -> Iterator[Block]:
+def read_binary(path: Path) -> Iterator[WordRows]:
     """word2vec's binary format: the header, then each word, a space, and its numbers as float32."""
     with open_bytes(path) as raw:
         header = HEADER.fullmatch(raw.readline().decode("ascii", "replace"))
@@ -292,7 +292,7 @@ def until_space(raw: IO[bytes]) -> bytes:
     return word
 
 
-def read_npz(path: Path) -> Iterator[Block]:
+def read_npz(path: Path) -> Iterator[WordRows]:
     """NumPy arrays `words` and `vectors`."""
     try:
         with np.load(path, allow_pickle=False) as stored:

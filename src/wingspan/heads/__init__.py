@@ -10,29 +10,33 @@ from torch import Tensor, nn
 
 
 class Scored(NamedTuple):
-    """What a head says about each candidate."""
+    """The head's results for each candidate."""
 
-    features: Tensor | None  # (B, M, F) what the scores are linear in; None where that is the span vector itself
+    features: Tensor | None  # (B, M, F) the input of the last linear layer; None if that is the span vector itself
     scores: Tensor  # (B, M, C) raw
-    divergence: Tensor | None = None  # (B, M) what a stochastic head charges
+    divergence: Tensor | None = None  # (B, M) the cost of a stochastic head
     samples: Tensor | None = None  # (K, B, M, C) raw scores of K draws of a stochastic head, in training
 
 
 class Head(nn.Module, ABC):
     """Constructed as `part(span_size, num_classes, *, settings...)`.
 
-    `entry` is the first linear layer: a span representation may compute it per word, then `finish` does the rest.
+    `entry` is the first linear layer, which a span representation may compute per word; `finish` does the rest.
     """
 
     size: int
     """The size F of the features."""
     wants_vectors: bool = False
-    """Whether the head does something to span vectors before its entry layer in training, such as dropout."""
+    """Whether the head changes span vectors before its entry layer in training, for example by dropout."""
+
+    layers: nn.ModuleList
 
     @property
-    @abstractmethod
     def entry(self) -> nn.Linear:
         """The first linear layer, which takes span vectors."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        return first
 
     @abstractmethod
     def finish(self, entered: Tensor) -> Scored:
@@ -44,9 +48,9 @@ class Head(nn.Module, ABC):
 
 
 def start_rare(classifier: nn.Linear, chance: float | None) -> None:
-    """Makes a new classifier say yes to each class with this chance; entities are rare among spans.
+    """Starts a classifier at this chance of each class, because entities are rare among spans.
 
-    From one half, the first epochs are spent on learning that. See: Lin et al. 2017, Focal Loss, sections 3.3 and 4.1.
+    From one half, the first epochs would only learn that. See: Lin et al. 2017, Focal Loss, sections 3.3 and 4.1.
     """
     if chance is None:
         return

@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from wingspan.heads import Head, Scored, start_rare
 from wingspan.layers.autocast import at_least_float32
 
-SMALLEST = 1e-8  # below this a spread's logarithm is not taken
+SMALLEST = 1e-8  # spreads are clamped to this before the logarithm
 
 
 class BottleneckHead(Head):
     """Hidden layers, then a Gaussian; scores are linear in `samples` draws from it, in prediction in its mean.
 
-    The divergence is that from a prior, learned or standard normal. Sizes left None: the Gaussian has half of the span
-    vector's size, the hidden layers lie evenly between (7/8 and 3/4 of it). `start_chance` is that of every class
-    before training, where a class is a yes or no.
+    The divergence is from a prior, learned or standard normal. By default the Gaussian has half the size of the span
+    vector, and two hidden layers 7/8 and 3/4 of it. `start_chance` is the chance of every class before training, for
+    sigmoid objectives.
     """
 
     def __init__(
@@ -56,19 +56,12 @@ class BottleneckHead(Head):
             self.prior_mean = nn.Parameter(torch.randn(self.size))
             self.prior_spread = nn.Parameter(torch.randn(self.size))  # before softplus
 
-    @property
-    def entry(self) -> nn.Linear:
-        """The first hidden layer, which takes span vectors."""
-        first = self.layers[0]
-        assert isinstance(first, nn.Linear)
-        return first
-
     def forward(self, spans: Tensor) -> Scored:
         """All layers; the features are the mean.  (B, M, S)"""
         return self._scored(self.entry(spans))
 
     def finish(self, entered: Tensor) -> Scored:
-        """What is behind the first layer; in prediction mean and classifier are one layer, without features."""
+        """The layers after the first; in prediction, mean and classifier are one layer, without features."""
         if self.training or torch.is_grad_enabled():
             return self._scored(entered)
         weight = self.classify.weight @ self.mean.weight  # (C, last hidden size)

@@ -1,4 +1,4 @@
-"""None to several hidden layers, then one score per class."""
+"""Zero or more hidden layers, then one score per class."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wingspan.heads import Head, Scored, start_rare
 class FeedForwardHead(Head):
     """A linear classifier, or a small feed-forward network before it.
 
-    `hidden` are the sizes of hidden layers, `shares` are sizes in span sizes: (1, 0.5) for paper 004's h and h / 2.
-    `start_chance` is that of every class before training, where a class is a yes or no.
+    `hidden` are the sizes of hidden layers; `shares` are relative sizes: (1, 0.5) for paper 004's h and h / 2.
+    `start_chance` is the chance of every class before training, for sigmoid objectives.
     See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300); paper 004 section 3.
     """
 
@@ -47,19 +47,12 @@ class FeedForwardHead(Head):
         self.wants_vectors = input_dropout > 0
         self.size = sizes[-2]
 
-    @property
-    def entry(self) -> nn.Linear:
-        """The first layer, which takes span vectors."""
-        first = self.layers[0]
-        assert isinstance(first, nn.Linear)
-        return first
-
     def forward(self, spans: Tensor) -> Scored:
         """Dropout, then all layers.  (B, M, S)"""
         return self.finish(self.entry(self.input_dropout(spans)))
 
     def finish(self, entered: Tensor) -> Scored:
-        """The layers behind the first."""
+        """The layers after the first."""
         features = None
         for layer in self.layers[1:]:
             features = self.dropout(torch.relu(entered))

@@ -1,4 +1,4 @@
-"""Types of numbers: what autocast asks for, and where half precision has too few digits (sums, logarithms)."""
+"""Precision under autocast: float32 where half precision has too few digits, and casting weights together."""
 
 from __future__ import annotations
 
@@ -17,40 +17,38 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 
 def working_type(device: torch.device, otherwise: torch.dtype) -> torch.dtype:
-    """Autocast's type where it is on."""
+    """Autocast's type if it is on."""
     return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else otherwise
 
 
-# --- Many weights cast to half precision in one launch, where autocast takes one for each, and one more on the way
-# back.
+# Many weights are cast to half precision in one launch, where autocast takes one for each and one more in backward.
 #
-# On a GPU small batches wait for launches, not for arithmetic: of the launches of a BERT's training step under
-# autocast a quarter are casts of its weights and of their gradients. The numbers are autocast's own, but for adapters
-# with dropout (PEFT then draws on another type) and weights that several layers share (their gradients are added in
-# half precision).
+# On a GPU small batches wait for launches, not for arithmetic, and a quarter of the launches of a BERT's training step
+# under autocast are casts of its weights and their gradients. The numbers are autocast's, except for adapters with
+# dropout (PEFT then draws in another type) and weights shared by several layers (their gradients are added in half
+# precision).
+
+Weights = list[Tensor]  # one weight of each block
+
+GROUP = 32  # weights cast together: few launches, and the first gradients can be sent before the last are ready
 
 
-Column = list[Tensor]  # one weight of each block
-
-GROUP = 32  # weights cast together: few launches, and the first gradients can be sent before the last ones are there
-
-
-def cast_together(stacks: list[Column], others: Column, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Each stack as one tensor, then the others, all in another type: one launch for all of them."""
-    given = [one for column in stacks for one in column] + others
-    if given[0].dtype == dtype:  # nothing to cast
+def cast_together(stacks: list[Weights], others: Weights, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Each stack as one tensor, then the others, all cast in one launch."""
+    weights = [weight for column in stacks for weight in column] + others
+    if weights[0].dtype == dtype:  # nothing to cast
         return (*map(torch.stack, stacks), *others)
-    cast: tuple[Tensor, ...] = CastTogether.apply(dtype, tuple(map(len, stacks)), *given)  # type: ignore[no-untyped-call]
+    cast: tuple[Tensor, ...] = CastTogether.apply(dtype, tuple(map(len, stacks)), *weights)  # type: ignore[no-untyped-call]
     return cast
 
 
 class CastTogether(torch.autograd.Function):
-    """Copies of many tensors in another type; their gradients go the same way back."""
+    """Casts many tensors at once, and their gradients back."""
 
     @staticmethod
     def forward(ctx: Any, dtype: torch.dtype, stacks: tuple[int, ...], *values: Tensor) -> tuple[Tensor, ...]:
-        """The first `sum(stacks)` values are stacked, so many at a time."""
-        ctx.set_materialize_grads(False)  # what was not used has no gradient, as ever
+        """`stacks` are the lengths of the stacks, which come first; the other values stay single."""
+        ctx.set_materialize_grads(False)  # unused values have no gradient
         ctx.stacks, ctx.dtype = stacks, values[0].dtype
         at = [0, *itertools.accumulate(stacks)]
         made = [
@@ -76,19 +74,19 @@ class CastTogether(torch.autograd.Function):
 
 
 def room_for(values: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    """Tensors of the same shapes in another type, yet to be filled; those of one shape share one piece of memory."""
+    """Empty tensors of the same shapes in another type; those of one shape share memory."""
     places: dict[torch.Size, list[int]] = {}
     for at, value in enumerate(values):
         places.setdefault(value.shape, []).append(at)
-    found: dict[int, Tensor] = {}
+    empty: dict[int, Tensor] = {}
     for shape, chosen in places.items():
         rows = values[chosen[0]].new_empty((len(chosen), *shape), dtype=dtype).unbind()
-        found.update(zip(chosen, rows, strict=True))
-    return [found[at] for at in range(len(values))]
+        empty.update(zip(chosen, rows, strict=True))
+    return [empty[at] for at in range(len(values))]
 
 
 def call_with_cast_weights(model: nn.Module, **inputs: Any) -> Any:
-    """Calls a model, in training under autocast with the weights that autocast would cast one by one cast together.
+    """Calls a model; in training under autocast, its weights are cast together instead of one by one.
 
     Meanwhile the model has other weights, so predictions, which many threads may make at once, are left to autocast.
     """
@@ -108,7 +106,7 @@ def call_with_cast_weights(model: nn.Module, **inputs: Any) -> Any:
 
 
 def type_to_learn_in(model: nn.Module) -> torch.dtype | None:
-    """Autocast's type, where a model learns under it."""
+    """Autocast's type if a model is trained under it."""
     some = next(model.parameters())
     dtype = working_type(some.device, some.dtype)
     learns = torch.is_grad_enabled() and not torch.compiler.is_compiling()
@@ -116,13 +114,10 @@ def type_to_learn_in(model: nn.Module) -> torch.dtype | None:
 
 
 def cast_by_autocast(model: nn.Module) -> Iterator[tuple[nn.Linear, str, Tensor]]:
-    """Weights and biases of linear layers that learn.
-
-    Frozen ones are left to autocast: here they would get gradients that nobody needs.
-    """
+    """Weights and biases of linear layers that learn; frozen ones would get gradients that are not needed."""
     for part in model.modules():
         if type(part) is nn.Linear:
             for name in ("weight", "bias"):
-                weight = part._parameters.get(name)  # pruned layers and their like compute theirs: no parameter
+                weight = part._parameters.get(name)  # no parameter in pruned layers, which compute it
                 if weight is not None and weight.requires_grad and weight.dtype == torch.float32:
                     yield part, name, weight

@@ -1,7 +1,7 @@
-"""Transformer blocks of the BERT shape, run with queries of their own over keys and values of someone else's.
+"""Transformer blocks of BERT's form with other queries (spans) than keys and values (words), and fused for training.
 
 On a GPU small batches wait for launches, not for arithmetic. So the weights of all blocks are cast together, keys and
-values of all blocks are one product each, and the mask is made once in the form that attention kernels want.
+values of all blocks are one product each, and the mask is made once in the form that attention kernels expect.
 
 Legend: B sentences, L words, R blocks of words, N queries, K words of a block, D word size.
 """
@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from wingspan.layers.autocast import Column, call_with_cast_weights, cast_together, type_to_learn_in
+from wingspan.layers.autocast import Weights, call_with_cast_weights, cast_together, type_to_learn_in
 
-Pair = tuple[Tensor, Tensor]  # weight and bias
-Columns = dict[str, list[Column]]  # by part: weights and biases
+WeightBias = tuple[Tensor, Tensor]  # weight and bias
+PartWeights = dict[str, list[Weights]]  # by part: weights and biases
 Fold = Callable[[Tensor], Tensor]  # (B, L, D) -> (R, K, D): cuts sentences into blocks of words
 
 PARTS = (
@@ -28,19 +28,19 @@ PARTS = (
     *(f"{part}.{name}" for part in ("attention.output", "output") for name in ("dense", "LayerNorm")),
     "intermediate.dense",
 )
-"""What a block of the BERT shape learns, and nothing else."""
+"""The learned parts of a block of BERT's form, all of them."""
 
 KEYS_AND_VALUES = ("attention.self.key", "attention.self.value")
 
 
 def bert_shaped(block: Any) -> bool:
-    """Whether a block learns what BERT's learn and sees positions in its input alone (RoFormer's also turn by them)."""
+    """Whether a block has BERT's learned parts and sees positions only in its input (RoFormer also rotates by them)."""
     learned = {name.rpartition(".")[0] for name, _ in block.named_parameters()}
     return learned == set(PARTS) and "sinusoidal_pos" not in inspect.signature(block.forward).parameters
 
 
 class Form(NamedTuple):
-    """What is not learned and the same for all blocks of an encoder."""
+    """The settings that all blocks of an encoder share."""
 
     heads: int
     activation: Callable[[Tensor], Tensor]
@@ -53,7 +53,7 @@ class Layer(NamedTuple):
     """One block, ready for queries: its weights, and its keys and values of the words."""
 
     form: Form
-    weights: dict[str, Pair]
+    weights: dict[str, WeightBias]
     key: Tensor  # (R, heads, K, D / heads)
     value: Tensor  # (R, heads, K, D / heads)
 
@@ -61,13 +61,13 @@ class Layer(NamedTuple):
 def layers_of(
     blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, fold: Fold, *, together: bool
 ) -> list[Layer]:
-    """Each block over the words' states below it; `together`: few large calls instead of many small ones."""
+    """Prepares each block with the words' states below it; `together`: few large calls instead of many small ones."""
     form = form_of(blocks[0])
     made = stacked_layers if together else single_layers
     columns, keys, values = made({part: weights_of(blocks, part) for part in PARTS}, list(states), dtype)
     each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
-    keys, values = ([head for one in found for head in split_heads(one, fold, form.heads)] for found in (keys, values))
-    return [Layer(form, *one) for one in zip(each, keys, values, strict=True)]
+    keys, values = ([head for part in some for head in split_heads(part, fold, form.heads)] for some in (keys, values))
+    return [Layer(form, *parts) for parts in zip(each, keys, values, strict=True)]
 
 
 def split_heads(states: Tensor, fold: Fold, heads: int) -> tuple[Tensor, ...]:
@@ -78,7 +78,7 @@ def split_heads(states: Tensor, fold: Fold, heads: int) -> tuple[Tensor, ...]:
 
 
 def form_of(block: Any) -> Form:
-    """Read off one block."""
+    """Reads the settings off a block."""
     attention, joins = block.attention.self, {"attention.output": block.attention.output, "output": block.output}
     dropout = {name: part.dropout.p for name, part in joins.items()}
     eps = {name: part.LayerNorm.eps for name, part in joins.items()}
@@ -86,41 +86,45 @@ def form_of(block: Any) -> Form:
     return Form(attention.num_attention_heads, act, attention.dropout.p, dropout, eps)
 
 
-def stacked_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
-    """All weights are cast at once; keys, and values, of all layers are one product.  keys: [(layers, B, L, D)]"""
+def stacked_layers(
+    columns: PartWeights, states: list[Tensor], dtype: torch.dtype
+) -> tuple[PartWeights, Weights, Weights]:
+    """Casts all weights at once; all keys are one product, all values another.  keys: [(layers, B, L, D)]"""
     below = torch.stack(states).to(dtype)  # (layers, B, L, D)
     words = [column for part in KEYS_AND_VALUES for column in columns[part]]
     others = {part: pair for part, pair in columns.items() if part not in KEYS_AND_VALUES}
-    flat = [one for pair in others.values() for column in pair for one in column]
+    flat = [weight for pair in others.values() for column in pair for weight in column]
     cast = iter(cast_together(words, flat, dtype))
     keys, values = (project(below, next(cast), next(cast)) for _ in KEYS_AND_VALUES)
-    return {part: [[next(cast) for _ in one] for one in pair] for part, pair in others.items()}, [keys], [values]
+    return {part: [[next(cast) for _ in column] for column in pair] for part, pair in others.items()}, [keys], [values]
 
 
-def single_layers(columns: Columns, states: list[Tensor], dtype: torch.dtype) -> tuple[Columns, Column, Column]:
-    """The same one by one: nothing is copied.  keys: layers * [(1, B, L, D)]"""
-    columns = {part: [[one.to(dtype) for one in column] for column in pair] for part, pair in columns.items()}
-    below = [one.to(dtype) for one in states]
+def single_layers(
+    columns: PartWeights, states: list[Tensor], dtype: torch.dtype
+) -> tuple[PartWeights, Weights, Weights]:
+    """The same layer by layer, without copies.  keys: layers * [(1, B, L, D)]"""
+    columns = {part: [[w.to(dtype) for w in column] for column in pair] for part, pair in columns.items()}
+    below = [state.to(dtype) for state in states]
     keys, values = ([*map(F.linear, below, *columns[part])] for part in KEYS_AND_VALUES)
-    return columns, [one.unsqueeze(0) for one in keys], [one.unsqueeze(0) for one in values]
+    return columns, [key.unsqueeze(0) for key in keys], [value.unsqueeze(0) for value in values]
 
 
-def weights_of(blocks: Sequence[Any], part: str) -> list[Column]:
+def weights_of(blocks: Sequence[Any], part: str) -> list[Weights]:
     """The weights and the biases of one part of every block."""
-    found = [block.get_submodule(part) for block in blocks]
-    return [[one.weight for one in found], [one.bias for one in found]]
+    modules = [block.get_submodule(part) for block in blocks]
+    return [[module.weight for module in modules], [module.bias for module in modules]]
 
 
 def project(states: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-    """Every layer's words through a linear layer of its own, as one product.  (layers, B, L, D)"""
+    """The words of each layer through that layer's linear part, as one product.  (layers, B, L, D)"""
     projected: Tensor = Projection.apply(states.flatten(1, 2), weights, biases)  # type: ignore[no-untyped-call]
     return projected.view_as(states)
 
 
 class Projection(torch.autograd.Function):
-    """A product for each layer whose gradients of weights lie as the weights do.
+    """A product for each layer whose weight gradients have the memory layout of the weights.
 
-    torch's own come transposed, and one that lies otherwise makes `casting` copy all of them one by one.
+    torch's come transposed, and one transposed gradient makes `cast_together` copy all of them one by one.
     """
 
     @staticmethod
@@ -132,7 +136,7 @@ class Projection(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Of those that are asked for."""
+        """The gradients that are needed."""
         (rows, weights), (of_rows, of_weights, of_biases) = ctx.saved_tensors, ctx.needs_input_grad
         return (
             gradient @ weights if of_rows else None,
@@ -142,9 +146,9 @@ class Projection(torch.autograd.Function):
 
 
 def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to the scores of words: nothing, or minus infinity.  (R, N, K) -> (R, 1, N, K)
+    """The mask as an addition to scores: 0, or minus infinity.  (R, N, K) -> (R, 1, N, K)
 
-    Its rows lie 16 numbers apart or a multiple of that; otherwise attention would copy it in every layer.
+    Its rows are a multiple of 16 numbers apart; otherwise attention would copy it in every layer.
     """
     *front, words = held.shape
     room = held.new_zeros((*front, -(-words // 16) * 16), dtype=dtype)
@@ -152,9 +156,9 @@ def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def run_layer(layer: Layer, spans: Tensor, bias: Tensor, training: bool) -> Tensor:
-    """One block with spans as queries, words as keys and values; the residual stream is the spans'.  (R * N, D)
+    """One block with spans as queries and words as keys and values; the residual stream is the spans.  (R * N, D)
 
-    Spans are rows of one matrix: every axis more would be two more views for each product, forward and back.
+    Spans are rows of one matrix: each further axis would cost two more views per product, forward and backward.
     """
     form, weights = layer.form, layer.weights
     shape = len(layer.key), bias.shape[2], form.heads, spans.shape[1] // form.heads  # R, N, heads, D / heads
@@ -164,53 +168,50 @@ def run_layer(layer: Layer, spans: Tensor, bias: Tensor, training: bool) -> Tens
 
 
 def attend(form: Form, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, training: bool) -> Tensor:
-    """What queries read, as rows.  (R, heads, N, D / heads), (R, heads, K, D / heads) -> (R * N, D)"""
+    """Attention, as rows.  (R, heads, N, D / heads), (R, heads, K, D / heads) -> (R * N, D)"""
     dropout = form.attention_dropout if training else 0.0
     read = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
     return read.transpose(1, 2).reshape(-1, form.heads * query.shape[3])
 
 
-def digest(form: Form, weights: dict[str, Pair], rows: Tensor, read: Tensor, training: bool) -> Tensor:
-    """The block behind attention; `rows`, the residual stream, may be of a finer type than the products.  (N, D)"""
+def digest(form: Form, weights: dict[str, WeightBias], rows: Tensor, read: Tensor, training: bool) -> Tensor:
+    """The block after attention; `rows`, the residual stream, may be in higher precision than the products.  (N, D)"""
     rows = join(form, weights, "attention.output", rows, read, training)
     wide = form.activation(F.linear(rows.to(read.dtype), *weights["intermediate.dense"]))
     return join(form, weights, "output", rows, wide, training)
 
 
-def join(form: Form, weights: dict[str, Pair], part: str, rows: Tensor, change: Tensor, training: bool) -> Tensor:
+def join(form: Form, weights: dict[str, WeightBias], part: str, rows: Tensor, change: Tensor, training: bool) -> Tensor:
     """Linear layer, dropout, residual connection, layer norm."""
     change = F.dropout(F.linear(change, *weights[f"{part}.dense"]), form.dropout[part], training)
     return F.layer_norm(rows + change, rows.shape[-1:], *weights[f"{part}.LayerNorm"], form.eps[part])
 
 
-# --- An encoder's blocks of the BERT shape in fewer operations: query, key and value are one product.
+# An encoder's blocks of BERT's form in fewer operations: query, key and value are one product.
 #
-# On a GPU small batches wait for the host, which dispatches the operations of a training step one by one. Here a
-# block has a fifth fewer of them than under autocast. The numbers are autocast's own: the residual stream is in full
-# precision, products are not. Only the gradients of query, key and value are added before they are rounded, not
-# after, and embeddings that come in half precision (ELECTRA may project them) enter a stream that does not.
+# On a GPU small batches wait for the host, which dispatches the operations of a training step one by one. Here a block
+# has a fifth fewer of them than under autocast. The numbers are autocast's: the residual stream is in full precision,
+# products are not. Only the gradients of query, key and value are added before they are rounded, not after, and
+# embeddings in half precision (ELECTRA may project them) enter a residual stream in full precision.
 #
 # Legend: B sentences, T tokens, D word size.
 
-
-Parts = dict[str, Any]  # linear layers and layer norms
-
 FAMILIES = ("bert", "bert-generation", "camembert", "data2vec-text", "electra", "ernie", "roberta", "xlm-roberta")
-"""Those whose blocks were compared with these, to the last bit (tests/test_fused.py)."""
+"""Model types whose blocks were compared with these, to the last bit (tests/layers/test_fused.py)."""
 
-ACTIVATIONS = ("gelu", "relu", "silu")  # autocast leaves them as they are; others it may compute in full precision
+ACTIVATIONS = ("gelu", "relu", "silu")  # autocast does not change their type; it may compute others in full precision
 READ = ("attention.self.query", "attention.self.key", "attention.self.value")
 DENSE = tuple(part for part in PARTS if part.endswith("dense"))
 NORMS = tuple(part for part in PARTS if part.endswith("LayerNorm"))
 LEAVES: dict[Any, int] = {nn.Linear: len(READ) + len(DENSE), nn.LayerNorm: len(NORMS), nn.Dropout: 3}  # in a block
 
-GROUP = 3  # blocks whose weights are cast together: as in `casting`, the first gradients are there before the last ones
+GROUP = 3  # blocks whose weights are cast together, so that the first gradients are ready before the last
 
 
 def call_fused(model: Any, blocks: Sequence[Any], **inputs: Any) -> Any:
-    """Calls a model that learns under autocast with other forward passes of these blocks, which are its own.
+    """Calls a model that is trained under autocast with fused forward passes of its `blocks`.
 
-    Where a block is not what transformers built (adapters, hooks inside, frozen or computed weights), or is computed
+    If a block is not what transformers built (adapters, hooks inside, frozen or computed weights), or is computed
     twice, all of them stay as they are: `call_with_cast_weights`.
     """
     dtype = type_to_learn_in(model)
@@ -228,7 +229,7 @@ def call_fused(model: Any, blocks: Sequence[Any], **inputs: Any) -> Any:
 
 
 def replaceable(model: Any, blocks: Sequence[Any]) -> bool:
-    """Whether what is computed here is what the model's blocks compute."""
+    """Whether the fused pass computes the same as the model's blocks."""
     config = model.config
     return (
         config.model_type in FAMILIES
@@ -240,7 +241,7 @@ def replaceable(model: Any, blocks: Sequence[Any]) -> bool:
 
 
 def as_built(block: Any) -> bool:
-    """Whether a block is what transformers made of it, and all of it learns. It is asked in every step."""
+    """Whether a block is unchanged since transformers built it, and all of it learns. Called in every step."""
     parts, left = [], [block]
     while left:  # `modules()` takes three times as long
         parts.append(left.pop())
@@ -254,40 +255,40 @@ def as_built(block: Any) -> bool:
 
 
 def untouched(part: Any, block: Any) -> bool:
-    """Whether no class, no forward pass and, within a block, no hook is anyone else's, and all of it learns."""
+    """Whether class, forward pass and, within a block, hooks are those of transformers, and all of it learns."""
     if part.training != block.training or not known(type(part)):
         return False
     for weight in part._parameters.values():
         if weight is None or not weight.requires_grad or weight.dtype != torch.float32:
             return False
     own = vars(part).get("forward")
-    if own is not None and getattr(own, "__func__", None) is not type(part).forward:  # transformers 5.0 leaves its own
+    if own is not None and getattr(own, "__func__", None) is not type(part).forward:  # transformers 5.0 leaves one
         return False
     if part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks:
         return part is block
-    # once it was asked for hidden states, transformers has hooks of its own that wait to be asked for attention weights
+    # after a call for hidden states, transformers leaves hooks that would collect attention weights
     return part is block or all(known(hook) for hook in part._forward_hooks.values())
 
 
 def known(kind: Any) -> bool:
-    """Whether a class or function is of transformers, or one of torch's that it builds such blocks of."""
+    """Whether a class or function belongs to transformers, or is a torch class that it builds such blocks from."""
     return kind in LEAVES or str(kind.__module__).startswith("transformers.") or kind in (nn.ReLU, nn.SiLU)
 
 
-def cast_blocks(blocks: Sequence[Any], dtype: torch.dtype) -> list[dict[str, Pair]]:
-    """Each block's weights and biases: those of query, key and value in one, as `attention.self`."""
-    found: list[Parts] = [{part: block.get_submodule(part) for part in PARTS} for block in blocks]
-    stacks = [[getattr(parts[part], name) for part in READ] for parts in found for name in ("weight", "bias")]
-    others = [getattr(parts[part], name) for parts in found for part in DENSE for name in ("weight", "bias")]
+def cast_blocks(blocks: Sequence[Any], dtype: torch.dtype) -> list[dict[str, WeightBias]]:
+    """Each block's weights and biases; query, key and value are one, `attention.self`."""
+    modules: list[dict[str, Any]] = [{part: block.get_submodule(part) for part in PARTS} for block in blocks]
+    stacks = [[getattr(parts[part], name) for part in READ] for parts in modules for name in ("weight", "bias")]
+    others = [getattr(parts[part], name) for parts in modules for part in DENSE for name in ("weight", "bias")]
     cast = iter(cast_together(stacks, others, dtype))
     read = [(next(cast).flatten(0, 1), next(cast).flatten()) for _ in blocks]  # (3 * D, D), (3 * D)
     dense = [{part: (next(cast), next(cast)) for part in DENSE} for _ in blocks]
-    norms = [{part: (parts[part].weight, parts[part].bias) for part in NORMS} for parts in found]
+    norms = [{part: (parts[part].weight, parts[part].bias) for part in NORMS} for parts in modules]
     return [{"attention.self": a, **b, **c} for a, b, c in zip(read, dense, norms, strict=True)]
 
 
-def forward_of(block: Any, weights: dict[str, Pair]) -> Callable[..., Tensor]:
-    """A block's forward pass; its own for anyone who calls it meanwhile without learning under autocast."""
+def forward_of(block: Any, weights: dict[str, WeightBias]) -> Callable[..., Tensor]:
+    """The fused forward pass of a block; a call outside training under autocast gets the original."""
     form, training, own = form_of(block), block.training, type(block).forward
 
     def forward(hidden_states: Tensor, attention_mask: Tensor | None = None, *others: Any, **named: Any) -> Tensor:
@@ -301,7 +302,7 @@ def forward_of(block: Any, weights: dict[str, Pair]) -> Callable[..., Tensor]:
     return forward
 
 
-def fused(form: Form, weights: dict[str, Pair], states: Tensor, mask: Tensor | None, training: bool) -> Tensor:
+def fused(form: Form, weights: dict[str, WeightBias], states: Tensor, mask: Tensor | None, training: bool) -> Tensor:
     """One block.  (B, T, D)"""
     batch, length, size = states.shape
     weight, bias = weights["attention.self"]

@@ -1,8 +1,8 @@
-"""Scores as a corpus sees them: classes of other corpora are out of its reach, and silence about a type is no claim.
+"""Scores from the view of one corpus: classes of other corpora are impossible, and unmarked types are unknown.
 
-Where a corpus leaves a type unmarked, a span that it does not mark is nothing or of such a type: the chances of both
-are one, so that an unmarked span costs -log(p(nothing) + sum of p(unmarked types)). Shared labels that a corpus does
-not have at all are read in the same way.
+If a corpus leaves a type unmarked, a span without a mark is nothing or of that type, and the chances of both are added:
+an unmarked span costs -log(p(nothing) + sum of p(unmarked types)). Shared labels that a corpus does not have at all are
+treated the same way in prediction.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from wingspan.labels import LabelSet
 
 Foreign = Literal["never", "multiply"]
-"""Classes of other corpora: never possible (their scores are minus infinity), or possible at a score of 0 (paper 004's
-code multiplies scores with 0 and 1, so they keep a share of the chance and can win)."""
+"""Classes of other corpora: never possible (a score of minus infinity), or possible at a score of 0 (paper 004's code
+multiplies scores by 0 and 1, so that they keep a share of the chance and can win)."""
 
 
 class CorpusClasses(nn.Module):
-    """For every corpus which classes are its own, and which of them its training documents leave unmarked."""
+    """For each corpus its classes, and those that its training documents leave unmarked."""
 
     nothing: Tensor
     _own: Tensor
@@ -37,9 +37,9 @@ class CorpusClasses(nn.Module):
         tables = {
             "nothing": torch.tensor([labels.nothing(name) for name in labels.datasets]),
             "_own": own,  # (datasets, C) the classes of its block
-            "_answers": answers,  # ... those it is answered with
-            "_silent": silent,  # ... those its training documents leave unmarked
-            "_lost": own & ~answers,  # ... shared ones that it does not have
+            "_answers": answers,  # ... that may be predicted for it
+            "_silent": silent,  # ... that its training documents leave unmarked
+            "_lost": own & ~answers,  # ... shared classes that it does not have
         }
         for name, table in tables.items():
             self.register_buffer(name, table, persistent=False)
@@ -52,15 +52,15 @@ class CorpusClasses(nn.Module):
         return self.nothing[dataset].unsqueeze(-1)
 
     def learned(self, scores: Tensor, dataset: Tensor) -> Tensor:
-        """Log chances to learn from; that of nothing holds those of all that a corpus leaves unmarked.  (B, M, C)
+        """Log chances to learn from; "nothing" includes the classes that a corpus leaves unmarked.  (B, M, C)
 
-        What is left unmarked keeps its own: where several labels mean one, some of its spans may be marked.
+        Unmarked classes keep their chances: where several labels have one meaning, some of their spans may be marked.
         """
         chances = (scores if self._learns_all else self._within(scores, dataset)).log_softmax(-1)
         return self._held_by_nothing(chances, dataset, self._silent) if self._some_silent else chances
 
     def read(self, scores: Tensor, dataset: Tensor) -> Tensor:
-        """Scores to read from: what a corpus does not have is one with nothing.  (B, M, C)"""
+        """Scores to predict from; "nothing" includes the classes that a corpus does not have.  (B, M, C)"""
         if self._reads_all:
             return scores
         scores = self._within(scores, dataset)
@@ -70,37 +70,35 @@ class CorpusClasses(nn.Module):
         return self._held_by_nothing(scores, dataset, self._lost).masked_fill(lost, -torch.inf)
 
     def charged(self, dataset: Tensor) -> Tensor:
-        """The classes whose yes or no is known of each sentence's spans: those its corpus marks.  (B, 1, C)"""
+        """The classes that the sentence's corpus marks, so that yes or no is known for every span.  (B, 1, C)"""
         marks = self._answers & ~self._silent
         return marks.scatter(1, self.nothing[:, None], False)[dataset].unsqueeze(1)
 
     def possible(self, dataset: Tensor) -> Tensor:
-        """The labels that may be read off each sentence.  (B, 1, C)"""
+        """The labels that may be predicted in each sentence.  (B, 1, C)"""
         labels = self._answers if self.foreign == "never" else torch.ones_like(self._answers)
         return labels.scatter(1, self.nothing[:, None], False)[dataset].unsqueeze(1)
 
     def _within(self, scores: Tensor, dataset: Tensor) -> Tensor:
-        """Scores without those of other blocks; or with them at 0."""
+        """Scores with those of other corpora at minus infinity, or at 0."""
         own = self._own[dataset].unsqueeze(1)  # (B, 1, C)
         return scores * own if self.foreign == "multiply" else scores.masked_fill(~own, -torch.inf)
 
     def _held_by_nothing(self, scores: Tensor, dataset: Tensor, held: Tensor) -> Tensor:
-        """Scores, or log chances, in which nothing stands for itself and for all that it holds.  (B, M, C)"""
+        """Scores, or log chances, in which "nothing" also includes the `held` classes.  (B, M, C)"""
         nothing = self.nothing[dataset].view(-1, 1, 1)
         into = held.scatter(1, self.nothing[:, None], True)[dataset].unsqueeze(1)
         together = scores.masked_fill(~into, -torch.inf).logsumexp(-1, keepdim=True)  # (B, M, 1)
         return scores.scatter(-1, nothing.expand_as(together), together)
 
 
-# --- The name of a sentence's corpus as a token of its own: one more row of the vocabulary for each corpus, which
-# learns.
-#
-# The rows are kept beside the pretrained table, so that they learn where that one is frozen, quantized or adapted.
-# See: paper 004, whose released code adds them for one kind of encoder only and never trains them.
-
-
 class CorpusTokens(nn.Module):
-    """Ids from `vocabulary` on are corpora. A row starts as the mean of the pieces of its corpus' name."""
+    """The name of a sentence's corpus as a learned token. Ids from `vocabulary` on are corpora.
+
+    A row starts as the mean of the pieces of the corpus' name. Rows are kept beside the pretrained table, so that they
+    learn even if it is frozen, quantized or adapted. See: paper 004, whose released code adds them for one kind of
+    encoder only and never trains them.
+    """
 
     def __init__(self, table: nn.Module, vocabulary: int, pieces: Sequence[Sequence[int]]) -> None:
         super().__init__()

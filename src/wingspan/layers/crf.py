@@ -47,10 +47,10 @@ class LinearChain(nn.Module):
         pointers = []
         identity = torch.arange(scores.shape[-1], device=scores.device).expand_as(best)
         for at in range(1, scores.shape[2]):
-            step, pointer = (best.unsqueeze(-1) + self.transitions).max(-2)  # over the tag before
+            step, pointer = (best.unsqueeze(-1) + self.transitions).max(-2)  # over the previous tag
             real = mask[:, at, None, None]
             best = torch.where(real, step + scores[:, :, at], best)
-            pointers.append(torch.where(real, pointer, identity))  # past the end each tag points to itself
+            pointers.append(torch.where(real, pointer, identity))  # past the end, each tag points to itself
         tag = (best + self.last).argmax(-1)  # (B, G)
         path = [tag]
         for pointer in reversed(pointers):
@@ -81,5 +81,5 @@ class LinearChain(nn.Module):
 
 
 def last_index(mask: Tensor) -> Tensor:
-    """The place of the last real word.  (B, L) -> (B,)"""
+    """The index of the last real word.  (B, L) -> (B,)"""
     return (mask.sum(-1) - 1).clamp(min=0)

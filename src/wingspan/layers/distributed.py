@@ -1,8 +1,8 @@
-"""What losses are divided by where several processes share a batch: the counts of all of them.
+"""Divisors of losses when several processes share a batch: counts over all processes.
 
-The gradients of processes are averaged. So each divides its own sum by its share of the count of all, and the mean of
-the quotients is the loss of the whole batch, however unequal the parts are. In one process nothing changes. Every
-process has to come by here equally often: a loss that is left out for want of data would let the others wait for ever.
+The gradients of processes are averaged. So each process divides its sum by its share of the total count, and the mean
+of the quotients is the loss of the whole batch, however unequal the parts are. In one process nothing changes. Every
+process must call these functions equally often: one that skips a loss would leave the others waiting forever.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def several() -> bool:
 
 
 def share_of(count: Tensor | int, like: Tensor) -> Tensor | float:
-    """What a sum is divided by to become a mean: the count, at least 1; of several processes this one's share of all.
+    """The divisor that turns a sum into a mean: the count, at least 1, or this process' share of the total count.
 
-    `like` is what is to be divided, or of its kind.
+    `like` has the device and type of the sum.
     """
     if not several():
         return count.clamp(min=1) if isinstance(count, Tensor) else max(count, 1)
@@ -39,14 +39,14 @@ def share_of(count: Tensor | int, like: Tensor) -> Tensor | float:
 
 
 def floored(value: Tensor, least: float) -> Tensor:
-    """A mean that costs nothing below a floor (free bits); of several processes the mean of all decides."""
+    """A mean clamped from below (free bits); with several processes, the mean over all decides."""
     if not several():
         return value.clamp(min=least)
     return value if bool(mean_of_all(value) >= least) else torch.full_like(value, least)
 
 
 def mean_of_all(value: Tensor) -> Tensor:
-    """The mean of a value over processes, without a way back for gradients."""
+    """The mean of a value over processes, without gradients."""
     if not several():
         return value
     mean = value.detach().clone()
@@ -56,7 +56,7 @@ def mean_of_all(value: Tensor) -> Tensor:
 
 @contextmanager
 def idle(nothing_to_do: bool) -> Iterator[None]:
-    """A process that has no sentence of a batch goes through another's for company and adds nothing to any mean."""
+    """An idle process runs a dummy batch with weight 0 so that collectives match."""
     before = _idle.set(nothing_to_do)
     try:
         yield

@@ -1,6 +1,6 @@
 """The span grid: every span of up to W words, as (start, width). Views are cumulative, with no loop over spans.
 
-A real span holds no padding, so pooling needs no inner mask: cells that are no span are simply never read.
+A real span holds no padding, so pooling needs no inner mask: cells that are no spans are never read.
 
 Legend: B sentences, L words, W widths, D word size, M candidates.
 """
@@ -35,7 +35,7 @@ def mean_words(words: Tensor, width: int) -> Tensor:
 def max_words(words: Tensor, width: int) -> Tensor:
     """The maximum of each span's words, dimension by dimension.  (B, L, D) -> (B, L, W, D)"""
     if words.is_cuda:
-        return windows(words, width).cummax(2).values  # one launch each way; launches are what small batches cost
+        return windows(words, width).cummax(2).values  # one launch each way; small batches wait for launches
     widest: Tensor = RunningMax.apply(words, width)  # type: ignore[no-untyped-call]
     return widest
 
@@ -69,15 +69,17 @@ class RunningMax(torch.autograd.Function):
 
 
 def add_maxima(base: Tensor, words: Tensor, weight: Tensor, width: int) -> Tensor:
-    """Maxima of all spans times a weight, and a base that may be the same for many of them.  -> (B, L, W, out)
+    """Maxima of all spans times a weight, plus a base that many of them may share.  -> (B, L, W, out)
 
-    Prediction on a CPU goes width by width: the maxima are never all in memory, and what is no span costs nothing.
+    Prediction on a CPU goes width by width: the maxima are never all in memory, and cells off the sentence are free.
     """
     if torch.is_grad_enabled() or words.is_cuda:
         widest = max_words(words, width)
         flat = base.expand(*widest.shape[:3], -1).flatten(0, 2)
         return torch.addmm(flat, widest.flatten(0, 2), weight).view(*widest.shape[:3], -1)  # sum and product at once
-    out = base.expand(*words.shape[:2], width, -1).contiguous()  # written over where it is as large already
+    out = base.expand(
+        *words.shape[:2], width, -1
+    ).contiguous()  # no copy if it is already large enough, then overwritten
     widest = words
     for step in range(min(width, words.shape[1])):
         widest = torch.maximum(widest[:, : words.shape[1] - step], words[:, step:])
@@ -95,8 +97,8 @@ def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
 def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None = None) -> Tensor:
     """Maxima over listed spans of any width.  (B, L, D), (B, M), (B, M) -> (B, M, D)
 
-    In training first where they are, then one gather: its way back is one scatter, not one step for each level. Few
-    spans on a GPU take copies of all words instead, in few launches; `held`, if known, says which words spans hold.
+    Training finds the places of the maxima first, then gathers once: its backward pass is one scatter, not one step per
+    level. A few spans on a GPU copy all words instead, with few launches; `held` is the mask of their words, if known.
     """
     if words.is_cuda and start.numel() * words.shape[1] * words.shape[2] <= FEW:
         return held_maxima(words, inside(start, end, words.shape[1]) if held is None else held)
@@ -106,13 +108,13 @@ def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None 
 
 
 LAST = 2**24 - 1  # places in a sentence have 24 bits
-FEW = 2**27  # numbers that fit into any GPU's memory several times
+FEW = 2**27  # this many numbers fit into any GPU's memory several times
 
 
 def sortable(words: Tensor) -> Tensor:
-    """Whole numbers in the order of the values, with their places in the low bits: the first of equals is largest."""
+    """Integers in the order of the values, with their places in the low bits: of equal values the first is largest."""
     bits = words.float().contiguous().view(torch.int32)
-    ordered = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long()  # negative numbers count backwards
+    ordered = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long()  # negative floats sort backwards
     return (ordered << 24) | (LAST - torch.arange(words.shape[1], device=words.device)[:, None])
 
 
@@ -126,7 +128,7 @@ def over_ranges(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     width = (end - start).clamp(min=1)
     level = (torch.frexp(width.float()).exponent - 1).clamp(max=len(levels) - 1)  # floor(log2(width))
     block = torch.ones_like(width) << level
-    base = level * (length + 1) - block + 1  # where the level begins
+    base = level * (length + 1) - block + 1  # where the level starts
     return torch.maximum(pick(table, base + start), pick(table, base + end - block))
 
 
@@ -137,12 +139,12 @@ def pick(rows: Tensor, index: Tensor) -> Tensor:
 
 
 def held_maxima(words: Tensor, held: Tensor) -> Tensor:
-    """The maximum of the words that each span holds, by copies of all words: for few.  (B, N, L) -> (B, N, D)"""
+    """The maximum of each span's words, from copies of all words: for few spans.  (B, N, L) -> (B, N, D)"""
     return words.unsqueeze(1).masked_fill(~held.unsqueeze(-1), -torch.inf).max(2).values
 
 
 def inside(start: Tensor, end: Tensor, length: int) -> Tensor:
-    """Which words each span holds; at least one, so that no softmax is over nothing.  (B, M) -> (B, M, L)"""
+    """Mask of the words in each span; at least one, so that no softmax is empty.  (B, M) -> (B, M, L)"""
     at = torch.arange(length, device=start.device)
     first = start.clamp(0, max(length - 1, 0))
     past = torch.maximum(end, first + 1)

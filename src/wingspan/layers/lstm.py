@@ -1,4 +1,4 @@
-"""A bidirectional LSTM that does not feel its padding: two one-way LSTMs and a reversal that knows each length.
+"""A bidirectional LSTM unaffected by padding: two one-way LSTMs and a reversal that respects each length.
 
 Packed sequences would do the same, but synchronize with the host and cannot be exported.
 """
@@ -30,7 +30,7 @@ class BiLSTM(nn.Module):
 
 
 class InContext(nn.Module):
-    """Vectors beside what a BiLSTM says of their places; alone where `hidden` is 0.  (B, L, D) -> (B, L, size)"""
+    """Vectors beside the states of a BiLSTM over them; alone if `hidden` is 0.  (B, L, D) -> (B, L, size)"""
 
     def __init__(self, size: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -47,22 +47,22 @@ class InContext(nn.Module):
 
 
 def reversal(lengths: Tensor, longest: int) -> Tensor:
-    """Where each place goes when only the first `length` places are turned round.  (B,) -> (B, L)"""
+    """Places after reversing only the first `length` of them.  (B,) -> (B, L)"""
     at = torch.arange(longest, device=lengths.device).expand(len(lengths), -1)
     return torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
 
 
 def enter(lstm: nn.LSTM, vectors: Tensor) -> Tensor:
-    """What vectors add to the gates of an LSTM: the part of a step that does not depend on its state.  -> (..., 4 H)"""
+    """The contribution of vectors to an LSTM's gates, which does not depend on its state.  -> (..., 4 H)"""
     weight, _, bias, another = parameters(lstm)
     return F.linear(vectors, weight, bias + another)
 
 
 def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], direction: int) -> list[Tensor]:
-    """Many walks along one row of entered vectors, each from a place of its own, forwards (1) or backwards (-1).
+    """Many walks along one row of entered vectors, each from its place, forwards (1) or backwards (-1).
 
-    `going` says how many of the walks, always the first ones, take each step; who goes on beyond the row stays at its
-    end.  (P, 4 H), (N,) -> the states after each step, (going, H)
+    At each step only the first `going` walks continue; a walk beyond the row stays at its end.
+    (P, 4 H), (N,) -> the states after each step, (going, H)
     """
     _, recurrent, _, _ = parameters(lstm)
     states: list[Tensor] = []
@@ -80,6 +80,6 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
 
 
 def parameters(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The weights of an LSTM of one layer and direction: of what it reads, of its state, and both biases."""
+    """The weights of a one-layer, one-way LSTM: for its input, for its state, and both biases."""
     reading, remembering, bias, another = lstm.all_weights[0]
     return reading, remembering, bias, another

@@ -1,8 +1,8 @@
-"""Attention pooling: one vector for a span out of its words' vectors, weighed by learned scores of the words.
+"""Pooling: words to spans by learned scores (attention), and pieces to units.
 
 Both ways of scoring give one number per word, whatever the span, so each word is scored once for all its spans.
 
-Legend: B sentences, L words, W widths, D word size, M candidates.
+Legend: B sentences, T tokens, L words or units, W widths, D word size, M candidates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Scoring = Literal["multiplicative", "additive"]
 
 
 class WordScores(nn.Module):
-    """How much a word counts in its spans: u . tanh(W h + b), or u . tanh(W [h ; v] + b) with a learned v.
+    """The weight of a word in its spans: u . tanh(W h + b), or u . tanh(W [h ; v] + b) with a learned v.
 
     See: paper 003, appendix (initial aggregation).
     """
@@ -52,29 +52,24 @@ def vector(size: int) -> nn.Parameter:
 
 
 def attend_listed(words: Tensor, scores: Tensor, held: Tensor) -> Tensor:
-    """Weighed means over listed spans; `held` says which words each span holds.  (B, M, L) -> (B, M, D)"""
+    """Weighted means over listed spans; `held` is the mask of the words in each span.  (B, M, L) -> (B, M, D)"""
     weights = at_least_float32(scores).unsqueeze(1).masked_fill(~held, -torch.inf).softmax(-1)
     return weights.to(words.dtype) @ words
 
 
 def attend_windows(words: Tensor, scores: Tensor, width: int) -> Tensor:
-    """Weighed means over all spans of the grid.  (B, L, D), (B, L) -> (B, L, W, D)"""
+    """Weighted means over all spans of the grid.  (B, L, D), (B, L) -> (B, L, W, D)"""
     narrower = torch.ones(width, width, dtype=torch.bool, device=words.device).tril()
     ahead = grid.windows(at_least_float32(scores).unsqueeze(-1), width).transpose(2, 3)  # (B, L, 1, W)
     weights = ahead.masked_fill(~narrower, -torch.inf).softmax(-1)  # (B, L, W, W)
     return weights.to(words.dtype) @ grid.windows(words, width)
 
 
-# --- One vector for each unit out of those of its pieces.
-#
-# Legend: B sentences, T tokens, L units, D size.
-
-
 Pooling = Literal["first", "last", "mean", "max"]
 
 
 def pool_pieces(states: Tensor, unit_of_token: Tensor, units: int, pooling: Pooling, front: int) -> Tensor:
-    """Pieces to units; `front` tokens stand before the first piece, and what is no piece is of unit L.
+    """Pieces to units; there are `front` tokens before the first piece, and tokens that are no pieces belong to unit L.
 
     (B, T, D), (B, T) -> (B, L, D)
     """
@@ -84,7 +79,7 @@ def pool_pieces(states: Tensor, unit_of_token: Tensor, units: int, pooling: Pool
         # over all sentences at once: one index per row is ten times faster on a CPU than one per number
         first = torch.arange(0, batch * (units + 1), units + 1, device=states.device)[:, None]
         owner = (unit_of_token + first).flatten().unsqueeze(-1).expand(-1, states.shape[-1])
-        room = states.new_zeros(batch * (units + 1), states.shape[-1])  # one row more: specials and padding
+        room = states.new_zeros(batch * (units + 1), states.shape[-1])  # one more row: special tokens and padding
         pooled = room.scatter_reduce(0, owner, states.flatten(0, 1), how, include_self=False)
         return pooled.view(batch, units + 1, -1)[:, :units]
     none = unit_of_token.new_zeros(batch, units + 1)

@@ -1,4 +1,4 @@
-"""Weights that change while a model is trained, each a function of where the training is, so that resuming is exact."""
+"""Weights that change during training, each a function of the moment, so that resuming is exact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Moment(NamedTuple):
-    """Where a training is. Phases, epochs, steps and batches are counted from 0."""
+    """A point in training. Phases, epochs, steps and batches are counted from 0."""
 
     phase: int = 0
     epoch: int = 0  # of the whole run, all phases together
@@ -18,7 +18,7 @@ class Moment(NamedTuple):
 
 
 def constant(moment: Moment) -> float:
-    """The whole weight from the beginning."""
+    """The full weight from the start."""
     return 1.0
 
 
@@ -38,13 +38,13 @@ def logistic(moment: Moment, steepness: float = 10.0) -> float:
 
 
 def cyclic(moment: Moment, cycles: int = 4) -> float:
-    """Again and again: from zero to one over half of a cycle, then one.  See: Fu et al. 2019, NAACL."""
+    """Repeatedly from zero to one over half of a cycle, then one.  See: Fu et al. 2019, NAACL."""
     at = moment.step / moment.steps * cycles
     return min(1.0, 2.0 * (at - math.floor(at)))
 
 
 def logistic_each_epoch(moment: Moment) -> float:
-    """What paper 000's code really does: made for all steps, but looked up by the batch of the epoch."""
+    """As in paper 000's code: scaled for all steps, but indexed by the batch within the epoch."""
     return 1.0 / (1.0 + math.exp(min(700.0, 0.0025 * (moment.steps / 2 - moment.batch))))
 
 

@@ -1,4 +1,4 @@
-"""An LSTM that writes words from a latent vector, and the table of words that several of them share.
+"""Words for objectives that write names: vocabulary, LSTM decoder from a latent vector, names and synonyms.
 
 See: paper 000 section 3.1.2. Legend: N latents, T words, V vocabulary, Z latent size, H hidden size.
 """
@@ -6,7 +6,8 @@ See: paper 000 section 3.1.2. Legend: N latents, T words, V vocabulary, Z latent
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -22,10 +23,48 @@ How = Literal["greedy", "sampled", "beam"]
 State = tuple[Tensor, Tensor]
 
 
-class WordTable(nn.Module):
-    """One vector for each word that is read, and the chance of each word that may be written.
+SPECIALS = ("<pad>", "<start>", "<end>", "<unknown>")
+PAD, START, END, UNKNOWN = range(len(SPECIALS))
 
-    Above `adaptive_above` words the softmax is adaptive: rare words (with high numbers) are scored in fewer dimensions.
+
+class Vocabulary:
+    """Words and their ids: special words first, then the given words in their order."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = (*SPECIALS, *words)
+        self._ids = {word: at for at, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """The id of each word; unknown words share one."""
+        return [self._ids.get(word, UNKNOWN) for word in words]
+
+    def text(self, ids: Iterable[int]) -> list[str]:
+        """The words of ids, up to the end."""
+        return [self.words[at] for at in takewhile(lambda at: at != END, ids)]
+
+
+def by_frequency(counts: Counter[str], rare_first: bool = False) -> list[str]:
+    """The most frequent words first, or last; equally frequent ones alphabetically."""
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    return ordered[::-1] if rare_first else ordered
+
+
+def padded(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Rows of ids as one array; at least one row and one column.  (N, T)"""
+    longest = max([len(row) for row in rows] + [1])
+    table = np.full((max(len(rows), 1), longest), PAD, dtype=np.int64)
+    for at, row in enumerate(rows):
+        table[at, : len(row)] = row
+    return table
+
+
+class WordTable(nn.Module):
+    """The vector of each input word, and the chance of each output word.
+
+    Above `adaptive_above` words the softmax is adaptive: rare words (with high ids) are scored in fewer dimensions.
     """
 
     def __init__(self, vocabulary: int, embedding_size: int, hidden: int, adaptive_above: int) -> None:
@@ -40,16 +79,16 @@ class WordTable(nn.Module):
         )
 
     def costs(self, states: Tensor, words: Tensor) -> Tensor:
-        """What it costs to write these words, in nats; nothing for padding.  (N, T, H), (N, T) -> (N, T)"""
-        flat, wanted = states.flatten(0, 1), words.flatten()
+        """The cost of writing these words, in nats; 0 for padding.  (N, T, H), (N, T) -> (N, T)"""
+        flat, target = states.flatten(0, 1), words.flatten()
         if isinstance(self.out, nn.AdaptiveLogSoftmaxWithLoss):
-            cost: Tensor = -self.out(flat, wanted).output
+            cost: Tensor = -self.out(flat, target).output
         else:
-            cost = F.cross_entropy(self.out(flat), wanted, reduction="none")
+            cost = F.cross_entropy(self.out(flat), target, reduction="none")
         return cost.view_as(words).masked_fill(words == PAD, 0.0)
 
     def chances(self, states: Tensor) -> Tensor:
-        """The logarithm of each word's chance; padding, start and unknown are never written.  (N, H) -> (N, V)"""
+        """Log chances of all words; padding, start and unknown are never written.  (N, H) -> (N, V)"""
         if isinstance(self.out, nn.AdaptiveLogSoftmaxWithLoss):
             chance: Tensor = self.out.log_prob(states)
         else:
@@ -59,7 +98,7 @@ class WordTable(nn.Module):
 
 
 class WordDecoder(nn.Module):
-    """The latent starts the hidden state and stands beside every word that is read."""
+    """An LSTM whose first state comes from the latent, which is also appended to every input word."""
 
     def __init__(self, latent_size: int, embedding_size: int, hidden: int) -> None:
         super().__init__()
@@ -76,14 +115,14 @@ class WordDecoder(nn.Module):
         return hidden, torch.zeros_like(hidden)
 
     def step(self, latents: Tensor, embedded: Tensor, state: State) -> tuple[Tensor, State]:
-        """Reads words and goes on from a state."""
+        """Continues from a state with more words."""
         beside = latents[:, None].expand(-1, embedded.shape[1], -1)
         out, state = self.lstm(torch.cat([embedded, beside], -1), state)
         return out, state
 
 
 class Beam(NamedTuple):
-    """The best beginnings of each latent so far: K of them, N * K rows in the tensors of the decoder."""
+    """The best K partial sequences of each latent; N * K rows in the tensors of the decoder."""
 
     words: Tensor  # (N, K, t)
     chance: Tensor  # (N, K) logarithms
@@ -94,7 +133,7 @@ class Beam(NamedTuple):
 def write(
     decoder: WordDecoder, table: WordTable, latents: Tensor, how: How = "greedy", longest: int = 15, beams: int = 5
 ) -> Tensor:
-    """Words for each latent, ended by END and padded: the likeliest one by one, drawn, or the best beam.  (N, T)"""
+    """Word ids for each latent, with END and padding: greedy, sampled, or by beam search.  (N, T)"""
     if how == "beam":
         return write_beam(decoder, table, latents, longest, beams)
     state, last = decoder.begin(latents), torch.full((len(latents),), START, device=latents.device)
@@ -111,12 +150,12 @@ def write(
 
 
 def write_beam(decoder: WordDecoder, table: WordTable, latents: Tensor, longest: int, beams: int) -> Tensor:
-    """The likeliest sequence that a beam of so many beginnings finds, its chance taken to the power 1 / length."""
+    """The sequence that a beam search finds, by its chance to the power 1 / length."""
     number = len(latents)
     wide = latents.repeat_interleave(beams, 0)  # (N * K, Z)
     state = decoder.begin(wide)
     last = torch.full((number * beams,), START, device=latents.device)
-    first = torch.tensor([0.0] + [-torch.inf] * (beams - 1), device=latents.device)  # at first all beginnings are one
+    first = torch.tensor([0.0] + [-torch.inf] * (beams - 1), device=latents.device)  # all beams start the same
     empty = torch.empty(number, beams, 0, dtype=torch.long, device=latents.device)
     beam = Beam(empty, first.repeat(number, 1), torch.zeros(number, beams, dtype=torch.bool, device=latents.device))
     for _ in range(longest):
@@ -131,7 +170,7 @@ def write_beam(decoder: WordDecoder, table: WordTable, latents: Tensor, longest:
 
 
 def extended(beam: Beam, chances: Tensor) -> tuple[Beam, Tensor]:
-    """Each beginning with one word more, the best K of all; what has ended stays as it is.  (N, K, V)"""
+    """Each sequence with one more word, the best K of all; ended sequences stay as they are.  (N, K, V)"""
     vocabulary, beams = chances.shape[-1], chances.shape[1]
     stay = torch.full_like(chances[0, 0], -torch.inf)
     stay[PAD] = 0.0
@@ -143,77 +182,24 @@ def extended(beam: Beam, chances: Tensor) -> tuple[Beam, Tensor]:
     return Beam(torch.cat([before, words[..., None]], -1), chance, ended), parents
 
 
-# --- Words as numbers for decoders that write: frequent words first, so that an adaptive softmax is quick and good.
-
-
-SPECIALS = ("<pad>", "<start>", "<end>", "<unknown>")
-PAD, START, END, UNKNOWN = range(len(SPECIALS))
-
-
-class Vocabulary:
-    """Specials first, then the words in the order given."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = (*SPECIALS, *words)
-        self._ids = {word: at for at, word in enumerate(self.words)}
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def ids(self, words: Iterable[str]) -> list[int]:
-        """The number of each word; words that are not known share one."""
-        return [self._ids.get(word, UNKNOWN) for word in words]
-
-    def text(self, ids: Iterable[int]) -> list[str]:
-        """The words behind numbers, up to the end."""
-        found = []
-        for at in ids:
-            if at == END:
-                break
-            found.append(self.words[at])
-        return found
-
-
-def by_frequency(counts: Counter[str], rare_first: bool = False) -> list[str]:
-    """The most frequent words first, or last; words that are as frequent by the alphabet."""
-    ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    return ordered[::-1] if rare_first else ordered
-
-
-def padded(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows of numbers as one array; at least one row and one column.  (N, T)"""
-    longest = max([len(row) for row in rows] + [1])
-    table = np.full((max(len(rows), 1), longest), PAD, dtype=np.int64)
-    for at, row in enumerate(rows):
-        table[at, : len(row)] = row
-    return table
-
-
-# --- Names of entities as sequences of words: their own and their synonyms, for objectives that write them.
-
-
-Names = dict[str, dict[str, list[list[str]]]]
-"""Label, then surface, to synonyms as words."""
-
-
 class Synonyms(Protocol):
-    """A lexicon, as far as objectives need one."""
+    """The part of a lexicon that objectives need."""
 
     def synonyms(self, surface: str, label: str | None = None) -> tuple[str, ...]:
-        """Other names of what a surface names; none where it is unknown."""
+        """Other names of the same thing; none if the surface is unknown."""
 
 
 class Sequences(NamedTuple):
-    """What a decoder reads and writes for some of a batch's gold spans."""
+    """The decoder's input and target for some of a batch's gold spans."""
 
-    rows: Array  # (N,) which gold span, all sentences one after the other
-    read: Array  # (N, T) words that are given
-    write: Array  # (N, T) words that are wanted
+    rows: Array  # (N,) index of the gold span, over all sentences in order
+    read: Array  # (N, T) input words
+    write: Array  # (N, T) target words
     weight: Array  # (N,) 0 for a row that only fills an empty table
 
 
 def surface_of(sentence: Sentence, entity: Entity) -> str:
-    """How the entity is written, with spaces only where the document has them."""
+    """The text of an entity, with spaces only where the document has them."""
     words, offsets = sentence.words, sentence.offsets
     text = words[entity.start]
     for at in range(entity.start + 1, entity.end):
@@ -240,13 +226,13 @@ def study_names(
 ) -> dict[str, Any]:
     """Vocabulary and synonyms of the training data as plain data; without a lexicon there are no synonyms.
 
-    Words are those of all sentences and, with `synonym_words`, of the synonyms.
+    The vocabulary has the words of all sentences and, with `synonym_words`, of the synonyms.
     """
     counts: Counter[str] = Counter()
     for sentence in sentences:
-        words = sentence.words[sentence.core.start : sentence.core.end]  # the others are those of another sentence
+        words = sentence.words[sentence.core.start : sentence.core.end]  # the rest belongs to other sentences
         counts.update(word.lower() if lower_case else word for word in words)
-    names: Names = {}
+    names: dict[str, dict[str, list[list[str]]]] = {}  # by label and surface: synonyms as words
     entities = covered = 0
     for sentence in sentences:
         for entity in sentence.entities if lexicon is not None else ():
@@ -256,8 +242,8 @@ def study_names(
             surface = surface_of(sentence, entity)
             known = names.setdefault(entity.label, {})
             if surface not in known:
-                found = [as_words(name, lower_case) for name in lexicon.synonyms(surface, entity.label)[:most]]
-                known[surface] = [name[:longest] for name in found if name]
+                others = [as_words(name, lower_case) for name in lexicon.synonyms(surface, entity.label)[:most]]
+                known[surface] = [name[:longest] for name in others if name]
                 if synonym_words:
                     counts.update(word for name in known[surface] for word in name)
             entities += 1
@@ -265,36 +251,18 @@ def study_names(
     return {
         "words": by_frequency(counts, rare_first),
         "singletons": sum(count == 1 for count in counts.values()),
-        "synonyms": {label: {key: found for key, found in known.items() if found} for label, known in names.items()},
+        "synonyms": {label: {key: some for key, some in known.items() if some} for label, known in names.items()},
         "entities": entities,
         "with_synonyms": covered,
     }
 
 
-class NameTargets:
-    """The CPU face of an objective that writes names: numbers of words for each gold span of a batch."""
-
-    def __init__(self, vocabulary: Vocabulary, synonyms: Mapping[str, Any], lower_case: bool, longest: int) -> None:
-        self.vocabulary = vocabulary
-        self.lower_case = lower_case
-        self.longest = longest
-        self.synonyms = {
-            label: {surface: [vocabulary.ids(name) for name in names] for surface, names in known.items()}
-            for label, known in synonyms.items()
-        }
-
-    def own(self, words: Sequence[str]) -> list[int]:
-        """A span's own words as numbers."""
-        cut = words[: self.longest]
-        return self.vocabulary.ids([word.lower() for word in cut] if self.lower_case else cut)
-
-
-def sequences(rows: Sequence[int], read: Sequence[Sequence[int]], write: Sequence[Sequence[int]]) -> Sequences:
-    """Teacher forcing: what is read starts with START, what is written ends with END."""
-    wanted = padded([[*row, END] for row in write])
-    given = np.zeros_like(wanted)
+def teacher_forcing(rows: Sequence[int], read: Sequence[Sequence[int]], write: Sequence[Sequence[int]]) -> Sequences:
+    """Inputs start with START, targets end with END."""
+    target = padded([[*row, END] for row in write])
+    source = np.zeros_like(target)
     for at, row in enumerate(read):
-        begun = [START, *row][: given.shape[1]]
-        given[at, : len(begun)] = begun
-    weight = np.ones(len(wanted), dtype=np.float32) if rows else np.zeros(1, dtype=np.float32)
-    return Sequences(np.array(rows or [0], dtype=np.int64), given, wanted, weight)
+        begun = [START, *row][: source.shape[1]]
+        source[at, : len(begun)] = begun
+    weight = np.ones(len(target), dtype=np.float32) if rows else np.zeros(1, dtype=np.float32)
+    return Sequences(np.array(rows or [0], dtype=np.int64), source, target, weight)

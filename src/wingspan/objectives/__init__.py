@@ -1,4 +1,4 @@
-"""Objectives: states and targets to a loss; some also read entities back. This file is the contract."""
+"""Objectives: states and targets to a loss; some also predict entities. This file is the contract."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from wingspan.text import Sentence
 Thresholds = float | Mapping[str, float] | None
 
 CONTESTED = 0.1
-"""Spans count for calibration where some label has at least this chance; nearly all of them are clearly nothing."""
+"""Spans count for calibration if some label has at least this chance; nearly all others are clearly nothing."""
 
 
 class Sizes(NamedTuple):
-    """All an objective may know of the model it serves."""
+    """Everything an objective may know about its model."""
 
     labels: LabelSet
     max_width: int
@@ -29,70 +29,70 @@ class Sizes(NamedTuple):
     word: int
     span: int
     feature: int
-    studied: Any = None  # what the objective's `study` found in the training data
+    studied: Any = None  # the result of the objective's `study`
 
 
 class Decisions(NamedTuple):
-    """What a reader had to decide, and the right answers: what a temperature is fitted to."""
+    """The decisions of an objective and the right answers, which a temperature is fitted to."""
 
     logits: Tensor  # (N, C)
     target: Tensor  # (N,)
 
 
 class Objective(nn.Module, ABC):
-    """Constructed as `part(sizes, *, settings...)`. What `predicts` is saved with the model and can read entities."""
+    """Constructed as `part(sizes, *, settings...)`. An objective that `predicts` is saved with the model."""
 
     predicts: ClassVar[bool] = False
     needs_vectors: ClassVar[bool] = False
-    """Whether the loss is about span vectors, not only scores."""
+    """Whether the loss needs span vectors, not only scores."""
     calibrates: ClassVar[bool] = False
     """Whether its scores can be calibrated: it has `decisions`, and `decode` takes a temperature."""
     needs_features: ClassVar[bool] = False
-    """Whether features are looked at, in training and reading; some heads leave them out where nobody asks."""
+    """Whether features are needed, in training and prediction; some heads leave them out otherwise."""
     needs_gold_vectors: ClassVar[bool] = False
-    """Whether the loss is about the vectors of gold spans (`States.gold`)."""
+    """Whether the loss needs the vectors of gold spans (`States.gold`)."""
     reads_spans: ClassVar[bool] = True
-    """Whether candidates and their scores are looked at; a tagger needs words only, so spans are left out."""
+    """Whether candidates and their scores are needed; a tagger needs only words."""
 
     @classmethod
     def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:
-        """What has to be known of the training data before the objective is built, as plain data; None by default.
+        """Facts of the training data that the constructor needs, as plain data; None by default.
 
-        `settings` are the recipe's for this objective. What is returned comes back in `Sizes.studied`.
+        `settings` are the recipe's for this objective. The result comes back in `Sizes.studied`.
         """
         return None
 
     def lines(self) -> list[str]:
-        """What the run log says about this objective before the first step."""
+        """Lines about this objective for the run log, before the first step."""
         return []
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Any:
-        """The CPU face: what the loss needs besides the gold spans, as arrays. None by default."""
+        """The arrays that the loss needs besides the gold spans, made on the CPU. None by default."""
         return None
 
-    def wanted(self, gold: Gold, targets: Any) -> Gold:
+    def required(self, gold: Gold, targets: Any) -> Gold:
         """The spans that must be among the candidates in training; the gold ones by default."""
         return gold
 
     @abstractmethod
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
-        """The loss, a scalar: a sum, divided by `normalizers.share_of` what was counted."""
+        """The loss, a scalar: a sum divided by `distributed.share_of` the count."""
 
     def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
-        """The entities the model finds. The temperature makes the chances that users see, see `Found.calibrated`.
+        """The entities that the model finds. The temperature gives the chances that users see (`Found.calibrated`).
 
-        It changes no decision: which class wins and which of two entities is surer is as without it. Thresholds are
-        about the chances that users see.
+        It changes no decision: neither the class that wins nor which of two entities is surer. Thresholds apply to the
+        chances that users see.
         """
         raise TypeError(f"{type(self).__name__} does not decode entities")
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
-        """The decisions of a batch that a temperature is fitted to, chosen without a look at the gold."""
+        """The decisions of a batch that a temperature is fitted to, chosen without using the gold."""
         raise TypeError(f"{type(self).__name__} has no class scores to calibrate")
 
 
 def threshold_of(label: str | None, thresholds: Thresholds) -> float | None:
-    """What score a label must reach; None where nothing was asked."""
+    """The threshold of a label, or None."""
     if thresholds is None or isinstance(thresholds, float | int):
         return thresholds
     return thresholds.get(label or "")

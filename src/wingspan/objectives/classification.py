@@ -1,7 +1,7 @@
 """Each candidate span gets a class: one of all (softmax), or any number of them (sigmoid).
 
-See: paper 002 eq. 18; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 (boundary smoothing). Which spans take
-part is the candidate policy's business.
+See: paper 002 eq. 18; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 (boundary smoothing). The
+candidate policy decides which spans take part.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from wingspan.model import States
 from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, threshold_of
 
 Reduction = Literal["cells", "sentences"]
-LEAST = -1e4  # for a temperature to divide: minus infinity has no slope
+LEAST = -1e4  # minus infinity divided by a temperature has no gradient
 
 
 class Classification(Objective):
     """Cross entropy over candidates; `reduction` averages over cells, or sums per sentence and averages sentences.
 
-    `smoothing` shares so much of a gold span's label out among the spans whose borders are up to `smoothing_distance`
-    units away from its own, both borders taken together. `most_labels` is how many a span may have (sigmoid).
-    With several corpora, `foreign` says what becomes of the classes of the others, see `CorpusClasses`.
+    `smoothing` gives this share of a gold span's label to the spans whose borders are up to `smoothing_distance` units
+    away, both borders added. `most_labels` limits the labels of a span (sigmoid). For `foreign`, the classes of other
+    corpora, see `CorpusClasses`.
     """
 
     predicts = True
@@ -82,7 +82,7 @@ class Classification(Objective):
         return cost.sum() / share_of(len(cost) if self.reduction == "sentences" else mask.sum(), cost)
 
     def _cost(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """What each candidate's scores cost.  (B, M)"""
+        """The cost of each candidate.  (B, M)"""
         if self.link == "sigmoid":
             return self._sigmoid(states, hits, gold)
         return self._soft(states, hits, gold) if self.smoothing else self._softmax(states, hits, gold)
@@ -101,7 +101,7 @@ class Classification(Objective):
         return torch.where(hits.any(-1), label, nothing)
 
     def _soft(self, states: States, shares: Tensor, gold: Gold) -> Tensor:
-        """Shares of labels; where they are more than one they are scaled down, the rest of one is "nothing"."""
+        """Shares of labels, scaled down to 1 if they exceed it; the rest is "nothing"."""
         assert states.scores is not None
         target = by_class(shares, gold, states.scores.shape[-1])
         total = target.sum(-1, keepdim=True)
@@ -113,7 +113,7 @@ class Classification(Objective):
         return -(target * chance.masked_fill(target == 0, 0.0)).sum(-1)
 
     def _sigmoid(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """A yes or no for each class that the corpus marks, here or throughout.  -> (B, M), the mean over these"""
+        """Yes or no for each class that the corpus marks, here or throughout.  -> (B, M), the mean over these"""
         assert states.scores is not None
         scores = at_least_float32(states.scores)
         target = by_class(hits.to(scores.dtype), gold, scores.shape[-1])
@@ -149,15 +149,15 @@ class Classification(Objective):
         if self.link == "softmax" and thresholds is None:
             label = scores.argmax(-1)  # (B, M)
             rows, cells = torch.nonzero(keep & (label != self.classes.nothing_of(dataset)), as_tuple=True)
-            # chances of the few spans that are found, not of the whole grid
+            # chances of the few spans found, not of the whole grid
             chance = (scores[rows, cells] / temperature).softmax(-1)  # (N, C)
             return self._found(states, rows, cells, label[rows, cells], chance.amax(-1), temperature)
         chance = self._chances(scores / temperature)
         lowest = [threshold_of(name, thresholds) for name in self._names]
-        bar = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
-        enough = (chance >= bar) & self.classes.possible(dataset)
+        limit = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
+        enough = (chance >= limit) & self.classes.possible(dataset)
         most = 1 if self.link == "softmax" else self.most_labels
-        if most is not None:  # the likeliest of those that reach their bar
+        if most is not None:  # the likeliest of those that reach their threshold
             best = chance.masked_fill(~enough, -1.0).topk(min(most, chance.shape[-1]), -1).indices
             enough &= torch.zeros_like(enough).scatter(-1, best, True)
         rows, cells, label = torch.nonzero(keep.unsqueeze(-1) & enough, as_tuple=True)
@@ -169,7 +169,7 @@ class Classification(Objective):
     def _found(
         self, states: States, rows: Tensor, cells: Tensor, label: Tensor, shown: Tensor, temperature: float
     ) -> Found:
-        """Found spans; `shown` is the chance that users see."""
+        """The spans found; `shown` is the chance that users see."""
         assert states.candidates is not None
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
         scores = [shown]
@@ -181,21 +181,21 @@ class Classification(Objective):
 
 
 def by_class(shares: Tensor, gold: Gold, classes: int) -> Tensor:
-    """What each candidate has of each class.  (B, M, E) -> (B, M, C)"""
+    """The share of each class in each candidate.  (B, M, E) -> (B, M, C)"""
     return shares @ F.one_hot(gold.label, classes).to(shares.dtype)
 
 
 def neighbors(distance: int) -> Tensor:
-    """How far the borders of all spans up to a distance are from a span's own: 4d of them at distance d.  (n, 2)"""
+    """Offsets of both borders to all spans up to a distance: 4d of them at distance d.  (n, 2)"""
     reach = range(-distance, distance + 1)
     return torch.tensor([(i, j) for i in reach for j in reach if 1 <= abs(i) + abs(j) <= distance])
 
 
 def smoothed(candidates: Candidates, gold: Gold, inputs: Inputs, smoothing: float, steps: Tensor) -> Tensor:
-    """What each candidate has of each gold span's label: most of it the span itself, the rest its neighbors.
+    """The share of each gold span's label in each candidate: most of it in the span itself, the rest in its neighbors.
 
-    The 4d spans at distance d up to D get smoothing / (4 d D) each. What would go to impossible spans (empty ones, or
-    beyond the sentence) stays with the gold span; what would go to spans that are no candidates is lost.  (B, M, E)
+    The 4d spans at distance d up to D get smoothing / (4 d D) each. The share of impossible spans (empty, or beyond the
+    sentence) stays with the gold span; that of spans that are no candidates is lost.  (B, M, E)
     """
     farthest = int(math.sqrt(len(steps) / 2))  # there are 2 D (D + 1) neighbors
     share = smoothing / (4 * farthest * steps.abs().sum(-1))  # (n,)

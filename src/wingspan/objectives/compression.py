@@ -1,4 +1,4 @@
-"""What the bottleneck charges: the divergence of each span's Gaussian from the prior.  See: paper 000 eq. 6."""
+"""The cost of the bottleneck: the divergence of each span's Gaussian from the prior.  See: paper 000 eq. 6."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wingspan.objectives import Objective, Sizes
 
 
 class Compression(Objective):
-    """The mean divergence over candidates times beta: `constant`, min(1, beta * epoch), or risen to it in a `warmup`.
+    """The mean divergence over candidates times beta: `constant`, min(1, beta * epoch), or rising in a `warmup`.
 
-    Epochs are counted from 1 and over all phases. `within_words` also charges spans of pieces that no entity can be.
+    Epochs are counted from 1 over all phases. `within_words` includes spans of pieces that cannot be entities.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Compression(Objective):
         return self.weight(states.moment or Moment()) * charged
 
     def weight(self, moment: Moment) -> float:
-        """Beta at a moment of the training."""
+        """Beta at a moment of training."""
         if self.schedule == "linear":
             return min(1.0, self.beta * (moment.epoch + 1))
         return self.beta * (warmup(moment) if self.schedule == "warmup" else 1.0)

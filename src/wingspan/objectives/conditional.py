@@ -1,7 +1,7 @@
 """A conditional variational autoencoder over span vectors, given their labels. Only training needs it.
 
-What labels of several corpora have in common is said by the condition: a row for each class, one place for the class
-itself and one for the label that it means in the target corpus. See: paper 004, section 3.
+The condition ties labels of several corpora together: a row for each class, with one place for the class itself and one
+for its meaning in the target corpus. See: paper 004, section 3.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Over = Literal["spans", "entities", "everything"]
 
 
 class ConditionalReconstruction(Objective):
-    """What it costs to rebuild span vectors from a latent and the row of their class, and the latent's divergence.
+    """The cost of rebuilding span vectors from a latent and the row of their class, plus the latent's divergence.
 
-    `conditions` says what the rows start as: class and meaning (`both`), one of them (`own`, `shared`), or random
-    numbers; `trained` whether they learn. `over` says which vectors: all `spans` that count and whose class is known
-    (what a corpus leaves unmarked is not, where it leaves types unmarked), `entities` only, or `everything`, padding
-    included (as "nothing" of the first corpus). With `detach` the vectors that are to be
-    rebuilt do not come to meet the decoder. The divergence's weight is `beta` times `schedule`.
+    `conditions` are the rows at the start: class and meaning (`both`), one of them (`own`, `shared`), or random; they
+    learn if `trained`. `over` chooses the vectors: all `spans` that count and whose class is known (unmarked spans
+    of a corpus that leaves types unmarked are not), `entities` only, or `everything` with padding (as "nothing" of the
+    first corpus). With `detach` the rebuilt vectors get no gradient as targets. The weight of the divergence is `beta`
+    times `schedule`.
     """
 
     needs_vectors = True
@@ -73,7 +73,7 @@ class ConditionalReconstruction(Objective):
         self.register_buffer("_silent", torch.from_numpy(sizes.labels.silent().any(1)), persistent=False)  # (datasets,)
 
     def lines(self) -> list[str]:
-        """What is missing where corpora have nothing in common."""
+        """A note if nothing ties the corpora together."""
         missing = "No label_map: no label of another corpus means one of the target's, so the CVAE ties none together."
         return [missing] if self._apart else []
 
@@ -83,7 +83,7 @@ class ConditionalReconstruction(Objective):
         assert states.candidates is not None
         hits = same_spans(states.candidates, gold)  # (B, M, E)
         marked = hits.any(-1)
-        label = gold.label.gather(1, hits.int().argmax(-1))  # the first hit, as the classifier has it
+        label = gold.label.gather(1, hits.int().argmax(-1))  # the first hit, as in the classifier
         label = torch.where(marked, label, self._nothing[states.inputs.dataset][:, None])  # (B, M)
         chosen = states.candidates.mask
         if self.over == "spans":
@@ -106,7 +106,7 @@ class ConditionalReconstruction(Objective):
         latent = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
         target = vectors.detach() if self.detach else vectors
         error = (self.write(torch.cat([latent, row], -1)) - target).square().mean(-1)
-        divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(-1)  # from the normal one
+        divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(-1)  # from the standard normal
         return error, divergence
 
     def latent(self, vectors: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,8 +118,8 @@ class ConditionalReconstruction(Objective):
 def condition_rows(labels: LabelSet, conditions: Conditions = "both") -> Tensor:
     """The rows before training, one for each class.  (C, C + 1 + labels of the target), or some of its columns
 
-    The first columns are the class itself; the others its meaning, "nothing" of the target first. A label without a
-    counterpart means none of them.
+    The first columns are the class itself; the others its meaning, with "nothing" of the target first. A label without
+    a counterpart has no meaning there.
     """
     own = torch.eye(labels.num_classes)
     meanings = labels.target_classes()

@@ -23,15 +23,14 @@ from wingspan.layers.word_decoder import (
     START,
     UNKNOWN,
     How,
-    NameTargets,
     Sequences,
     Synonyms,
     Vocabulary,
     WordDecoder,
     WordTable,
-    sequences,
     study_names,
     surface_of,
+    teacher_forcing,
     write,
 )
 from wingspan.model import States
@@ -41,8 +40,8 @@ from wingspan.text import Entity, Sentence
 TASKS = ("words", "synonyms")
 
 
-class Names(NamedTuple):
-    """What is to be written for a batch."""
+class NameSequences(NamedTuple):
+    """The targets of a batch, by task."""
 
     words: Sequences | None
     synonyms: Sequences | None
@@ -51,9 +50,9 @@ class Names(NamedTuple):
 class Generation(Objective):
     """Reconstruction and divergence of both tasks, each the mean over spans, or over pairs of span and synonym.
 
-    `sharing` is about the latents of the two tasks: one mean and two spreads, one of `all`, or `none` in common. The
-    divergence's weight follows `schedule`; up to `free_nats` a latent costs nothing (free bits), lest it stays empty.
-    `word_dropout` hides words that the decoder reads. `reads="source"` gives the synonyms' decoder the span's words.
+    `sharing` of the latents between the tasks: the `mean` only, `all` of them, or `none`. The weight of the divergence
+    follows `schedule`; up to `free_nats` a latent costs nothing (free bits), so that it does not stay empty.
+    `word_dropout` hides input words of the decoder. With `reads="source"` the synonyms' decoder reads the span's words.
     """
 
     needs_gold_vectors = True
@@ -85,7 +84,7 @@ class Generation(Objective):
         check_tasks(tasks)
         studied = sizes.studied
         if studied is None:
-            raise ValueError("Generation has to study the training data before it is built; see training.fitting.fit")
+            raise ValueError("Generation has to study the training data before it is built; see training.fit")
         self.tasks = tuple(tasks)
         self.schedule = schedule
         self.free_nats = free_nats
@@ -95,7 +94,11 @@ class Generation(Objective):
         self.longest = longest
         self.labels = sizes.labels
         self.vocabulary = Vocabulary(studied["words"])
-        self.names = NameTargets(self.vocabulary, studied["synonyms"], lower_case, longest)
+        self.lower_case = lower_case
+        self.synonyms = {
+            label: {surface: [self.vocabulary.ids(name) for name in names] for surface, names in known.items()}
+            for label, known in studied["synonyms"].items()
+        }
         self.studied = studied
         known = len(studied["words"])
         rare = slice(0, studied["singletons"]) if rare_first else slice(known - studied["singletons"], known)
@@ -111,42 +114,42 @@ class Generation(Objective):
 
     @classmethod
     def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:
-        """Vocabulary and synonyms; a lexicon that knows no training entity is a mistake worth a sentence."""
+        """Vocabulary and synonyms; refuses a lexicon that has none for any training entity."""
         defaults = {name: part.default for name, part in inspect.signature(cls).parameters.items()}
         chosen = {**defaults, **settings}
         check_tasks(chosen["tasks"])
-        wanted = "synonyms" in chosen["tasks"]
-        if wanted and lexicon is None:
+        with_synonyms = "synonyms" in chosen["tasks"]
+        if with_synonyms and lexicon is None:
             raise ValueError(
                 "synonyms are to be generated, but there is no lexicon; give --lexicon FILE, --lexicon corpus, "
                 "or use compress_generate/supvib-spanreco"
             )
-        found = study_names(
+        studied = study_names(
             sentences,
-            lexicon if wanted else None,
+            lexicon if with_synonyms else None,
             lower_case=chosen["lower_case"],
             most=chosen["most_synonyms"],
             longest=chosen["longest"],
             rare_first=chosen["rare_first"],
             synonym_words=chosen["synonym_words"],
         )
-        if wanted and not found["with_synonyms"]:
+        if with_synonyms and not studied["with_synonyms"]:
             raise ValueError(
-                f"the lexicon has synonyms for none of the {found['entities']:,} entities of the training documents; "
+                f"the lexicon has synonyms for none of the {studied['entities']:,} entities of the training documents; "
                 "give one of the same field, or --lexicon corpus"
             )
-        return found
+        return studied
 
     def lines(self) -> list[str]:
-        """How many entities have synonyms, and how many words can be written."""
-        said = f"Vocabulary of {len(self.vocabulary) - len(SPECIALS):,} words"
+        """The size of the vocabulary, and how many entities have synonyms."""
+        vocabulary = f"Vocabulary of {len(self.vocabulary) - len(SPECIALS):,} words"
         if "synonyms" not in self.tasks:
-            return [f"{said}."]
+            return [f"{vocabulary}."]
         entities, covered = self.studied["entities"], self.studied["with_synonyms"]
         share = 100 * covered / max(1, entities)
-        return [f"{said}; synonyms for {covered:,} of {entities:,} training entities ({share:.1f}%)."]
+        return [f"{vocabulary}; synonyms for {covered:,} of {entities:,} training entities ({share:.1f}%)."]
 
-    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> Names:
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> NameSequences:
         """The words of each gold span, and those of its synonyms."""
         gold, labels = gold_spans(sentences, inputs, self.labels), self.labels.names()
         own: list[tuple[int, list[int]]] = []
@@ -156,19 +159,20 @@ class Generation(Objective):
                 continue
             first = int(inputs.words[row, gold.start[row, place]])
             last = int(inputs.words[row, gold.end[row, place] - 1])
-            words = self.names.own(sentences[row].words[first : last + 1])
+            text = sentences[row].words[first : last + 1][: self.longest]
+            words = self.vocabulary.ids(word.lower() if self.lower_case else word for word in text)
             own.append((at, words))
             label = labels[gold.label[row, place]] or ""
             surface = surface_of(sentences[row], Entity.at(label, first, last + 1))
-            pairs.extend((at, words, name) for name in self.names.synonyms.get(label, {}).get(surface, []))
+            pairs.extend((at, words, name) for name in self.synonyms.get(label, {}).get(surface, []))
         read = [words if self.reads == "source" else name for _, words, name in pairs]
         texts, others = [words for _, words in own], [name for _, _, name in pairs]
-        return Names(
-            sequences([at for at, _ in own], texts, texts) if "words" in self.tasks else None,
-            sequences([at for at, _, _ in pairs], read, others) if "synonyms" in self.tasks else None,
+        return NameSequences(
+            teacher_forcing([at for at, _ in own], texts, texts) if "words" in self.tasks else None,
+            teacher_forcing([at for at, _, _ in pairs], read, others) if "synonyms" in self.tasks else None,
         )
 
-    def forward(self, states: States, gold: Gold, targets: Names) -> Tensor:
+    def forward(self, states: States, gold: Gold, targets: NameSequences) -> Tensor:
         """The loss of both tasks, in float32."""
         assert states.gold is not None
         weight = SCHEDULES[self.schedule](states.moment or Moment())
@@ -177,15 +181,15 @@ class Generation(Objective):
             costs = [self.cost(task, vectors, getattr(targets, task), weight) for task in self.tasks]
         return torch.stack(costs).sum()
 
-    def cost(self, task: str, vectors: Tensor, wanted: Sequences, weight: float) -> Tensor:
-        """One task: what the words cost, and the divergence times its weight."""
-        mean, log_variance = self.latent(vectors[wanted.rows], task)  # (N, Z)
+    def cost(self, task: str, vectors: Tensor, target: Sequences, weight: float) -> Tensor:
+        """The cost of the words of one task, plus the divergence times its weight."""
+        mean, log_variance = self.latent(vectors[target.rows], task)  # (N, Z)
         latents = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-        read, write = self._with_unknown(wanted.read), self._with_unknown(wanted.write)
+        read, write = self._with_unknown(target.read), self._with_unknown(target.write)
         hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
         read = torch.where(hidden & (read != PAD) & (read != START), UNKNOWN, read)
         states = self.decoders[task](latents, self.table.embed(read))
-        share = wanted.weight.to(mean.dtype) / share_of(wanted.weight.sum(), mean)  # (N,)
+        share = target.weight.to(mean.dtype) / share_of(target.weight.sum(), mean)  # (N,)
         words = (self.table.costs(states, write).sum(-1) * share).sum()
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance)  # from the standard normal
         charged = floored((divergence.sum(-1) * share).sum(), self.free_nats)
@@ -200,7 +204,7 @@ class Generation(Objective):
     def write(
         self, vectors: Tensor, task: str = "words", how: How = "greedy", *, draw: bool = False, beams: int = 5
     ) -> list[list[str]]:
-        """The words that a decoder writes from span vectors: from the latents' means, or from a `draw` of them."""
+        """The words that a decoder writes from span vectors: from the latents' means, or from a `draw`."""
         latents, log_variance = self.latent(vectors.float(), task)
         if draw:
             latents = latents + (0.5 * log_variance).exp() * torch.randn_like(latents)
@@ -212,7 +216,7 @@ class Generation(Objective):
         ]
 
     def _with_unknown(self, words: Tensor) -> Tensor:
-        """Some of the words that training has once only become unknown, the same ones in all places of a batch."""
+        """Makes some of the words that occur once in training unknown, the same ones in the whole batch."""
         if not self.singleton_dropout:
             return words
         hidden = torch.zeros(len(self.vocabulary), dtype=torch.bool, device=words.device)
@@ -221,16 +225,16 @@ class Generation(Objective):
         return torch.where(hidden[words], UNKNOWN, words)
 
     def _start_from(self, path: str, size: int) -> None:
-        """Word vectors for the words that the file has."""
-        found = read_vectors(path, self.vocabulary.words, size)
+        """Starts words from the vectors of a file, if it has them."""
+        vectors = read_vectors(path, self.vocabulary.words, size)
         with torch.no_grad():
             for at, word in enumerate(self.vocabulary.words):
-                if word in found:
-                    self.table.embed.weight[at] = torch.from_numpy(found[word])
+                if word in vectors:
+                    self.table.embed.weight[at] = torch.from_numpy(vectors[word])
 
 
 def check_tasks(tasks: Sequence[str]) -> None:
-    """Tasks that do not exist are said before anything is read."""
+    """Refuses unknown tasks before anything is read."""
     unknown = [task for task in tasks if task not in TASKS]
     if unknown or not tasks:
         raise ValueError(f"Generation has no task {unknown[0] if unknown else ''!r}; use {' and '.join(TASKS)}")

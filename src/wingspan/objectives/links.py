@@ -1,8 +1,8 @@
 """Fragments of discontinuous entities, and which of them belong together.
 
-Beside its class as an entity each candidate has a yes or no for each label: is it a fragment of one that is
-discontinuous? And it has two small vectors; left(i) · right(j) and a bias for the distance say whether j belongs to the
-entity of i before it. `joining` makes entities of both. None of the five papers has this.
+Besides its class as an entity, each candidate has a yes or no for each label: is it a fragment of a discontinuous one?
+And it has two small vectors: left(i) · right(j) plus a bias for the distance scores whether j continues the entity of
+i. `decoding` joins fragments to entities. None of the five papers has this.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class GoldFragments(NamedTuple):
 
     start: Array  # (B, E)
     end: Array  # (B, E)
-    label: Array  # (B, E) class ids; one place can be a fragment of two labels, then it stands here twice
+    label: Array  # (B, E) class ids; a fragment of two labels is listed twice
     mask: Array  # (B, E)
     linked: Array  # (B, E, E) the two belong to one entity
 
 
-class Vectors(NamedTuple):
-    """All that is said of candidates: what an exported model gives out."""
+class LinkVectors(NamedTuple):
+    """The scores and vectors of candidates."""
 
     fragment: Tensor  # (..., C) scores of being a fragment, raw
     left: Tensor  # (..., K)
@@ -50,10 +50,9 @@ class Vectors(NamedTuple):
 class Links(Objective):
     """Yes or no for fragments, and yes or no for pairs of them; both are summed, and divided by the number of words.
 
-    A mean over pairs would make each of the few of them count a thousand times as much as an entity. In training the
-    pairs are those of the gold fragments and of the candidates that look most like fragments, `most` in
-    all, weighed by the chance that both are read as fragments of one label: what joining will be asked. `pairs` weighs
-    their loss against that of the fragments.
+    A mean over pairs would make each of the few pairs count a thousand times as much as an entity. Training uses the
+    pairs among the gold fragments and the candidates that look most like fragments, `most` in all, weighted by the
+    chance that both are found as fragments of one label, as in decoding. `pairs` is the weight of their loss.
     """
 
     predicts = True
@@ -79,7 +78,7 @@ class Links(Objective):
         self.classes = CorpusClasses(sizes.labels)
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> GoldFragments:
-        """The fragments of each sentence, and which belong together."""
+        """The fragments of each sentence, and which of them belong together."""
         rows: list[dict[tuple[int, int, int], int]] = []
         links: list[tuple[int, int, int]] = []
         for row, sentence in enumerate(sentences):
@@ -101,12 +100,12 @@ class Links(Objective):
             if place:
                 table[row, : len(place)] = list(place)
                 mask[row, : len(place)] = True
-        for row, one, other in links:
-            linked[row, one, other] = linked[row, other, one] = True
+        for row, first, second in links:
+            linked[row, first, second] = linked[row, second, first] = True
         return GoldFragments(table[..., 0], table[..., 1], table[..., 2], mask, linked)
 
-    def wanted(self, gold: Gold, targets: GoldFragments) -> Gold:
-        """Fragments are to be candidates too."""
+    def required(self, gold: Gold, targets: GoldFragments) -> Gold:
+        """Fragments must be candidates too."""
         return Gold(*(torch.cat(pair, 1) for pair in zip(gold, targets[:4], strict=True)))
 
     def forward(self, states: States, gold: Gold, targets: GoldFragments) -> Tensor:
@@ -152,20 +151,20 @@ class Links(Objective):
         scores: Tensor = at_least_float32(left @ right.mT) + self.distance(bucket(gap + 1)).squeeze(-1)
         return scores
 
-    def vectors(self, features: Tensor) -> Vectors:
-        """What is said of each candidate; the last two places of a vector are its own bias and a one."""
+    def vectors(self, features: Tensor) -> LinkVectors:
+        """The scores and vectors of each candidate; the last two places of a vector are its bias and a 1."""
         left, right = self.left(features), self.right(features)
         one = torch.ones_like(left[..., :1])
         left = torch.cat([left[..., :-1] / math.sqrt(self.size), left[..., -1:], one], -1)
         right = torch.cat([right[..., :-1], one, right[..., -1:]], -1)
-        return Vectors(self.fragment(features), left, right)
+        return LinkVectors(self.fragment(features), left, right)
 
-    def found(self, states: States, bars: Sequence[float]) -> tuple[Found, Array, Array, Array]:
-        """The fragments whose chance reaches the bar of their class, their vectors, and the biases of distances."""
+    def read_fragments(self, states: States, thresholds: Sequence[float]) -> tuple[Found, Array, Array, Array]:
+        """The fragments whose chance reaches the threshold of their class, their vectors, and the distance biases."""
         assert states.features is not None
         assert states.candidates is not None
         chance = self.fragment(states.features).float().sigmoid()
-        enough = chance >= torch.tensor(bars, dtype=chance.dtype, device=chance.device)
+        enough = chance >= torch.tensor(thresholds, dtype=chance.dtype, device=chance.device)
         enough &= self.classes.possible(states.inputs.dataset)
         rows, cells, label = torch.nonzero(possible(states).unsqueeze(-1) & enough, as_tuple=True)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
@@ -175,7 +174,7 @@ class Links(Objective):
 
 
 def possible(states: States) -> Tensor:
-    """Which candidates can be fragments: also those that start behind the core, as long as they fit.  (B, M)"""
+    """Mask of the candidates that can be fragments, including those that start after the core and fit.  (B, M)"""
     candidates: Candidates | None = states.candidates
     assert candidates is not None
     if candidates.width is None:

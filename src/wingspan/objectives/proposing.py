@@ -1,4 +1,4 @@
-"""Trains the scores by which `candidates.Proposed` picks spans: gold spans above all others of their sentence."""
+"""Trains the scores by which `candidates.Proposed` chooses spans: gold above all other spans of a sentence."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wingspan.objectives import Objective, Sizes
 class Proposing(Objective):
     """A yes or no for every pair of start and end, and the order of gold and other spans within each sentence.
 
-    Together they keep more gold within a budget than either alone. The weights that are trained are the policy's, so
-    nothing here is saved.
+    Together they keep more gold within a budget than either alone. The trained weights belong to the policy, so nothing
+    here is saved.
     """
 
     def __init__(self, sizes: Sizes, *, pairs: float = 1.0, ranking: float = 0.2) -> None:
@@ -30,20 +30,20 @@ class Proposing(Objective):
         """The loss over all spans that count, whatever their width."""
         assert states.candidates is not None
         scores = states.candidates.proposals
-        assert scores is not None, "assemble lets no other candidates than Proposed through"
-        wanted = gold if states.wanted is None else states.wanted
-        hits = gold_pairs(wanted, scores.shape[1]) & (scores > -torch.inf)
+        assert scores is not None, "assembling refuses other candidates than Proposed"
+        required = gold if states.required is None else states.required
+        hits = gold_pairs(required, scores.shape[1]) & (scores > -torch.inf)
         words = share_of(states.inputs.starts.sum(), scores)
         return self.pairs * pair_loss(scores, hits, words) + self.ranking * ranking_loss(scores, hits)
 
 
 def pair_loss(scores: Tensor, hits: Tensor, words: Tensor | float) -> Tensor:
-    """Binary cross entropy for each word, not for each pair: nearly all pairs are easy, and a mean would fade."""
+    """Binary cross entropy per word, not per pair: nearly all pairs are easy, so a mean over pairs would vanish."""
     return F.softplus(torch.where(hits, -scores, scores)).sum() / words
 
 
 def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
-    """The mean over sentences of log(1 + sum of exp others) + log(1 + sum of exp -gold): the worst of each count most.
+    """The mean over sentences of log(1 + sum of exp others) + log(1 + sum of exp -gold): the worst count most.
 
     See: Su et al. 2022, ZLPR, arXiv 2208.02955.
     """
@@ -54,7 +54,7 @@ def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
 
 
 def gold_pairs(gold: Gold, length: int) -> Tensor:
-    """Which pairs of first and last unit are gold.  (B, L, L)"""
-    at = torch.where(gold.mask, gold.start * length + gold.end - 1, length * length)  # what is none, behind the last
+    """Mask of the gold pairs of first and last unit.  (B, L, L)"""
+    at = torch.where(gold.mask, gold.start * length + gold.end - 1, length * length)  # padding goes after the last
     hits: Tensor = gold.mask.new_zeros(len(at), length * length + 1).scatter_(1, at, True)
     return hits[:, :-1].view(-1, length, length)

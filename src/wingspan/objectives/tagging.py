@@ -1,8 +1,8 @@
-"""BIO tags for words, by softmax or a linear-chain CRF; reads entities back from the tags.
+"""BIO tags for words, by softmax or a linear-chain CRF; predicts entities from the tags.
 
 Flat gold has one tag layer with 2m+1 tags; gold with nesting has one layer of three tags (O, B, I) for each type.
-Tags of other corpora cannot be, and a word that its corpus leaves unmarked may have a tag of a type it does not mark.
-See: paper 002 eq. 5 to 11. What a tagger cannot hold (same-type nesting, discontinuity) is counted by coverage.
+Tags of other corpora are impossible, and an unmarked word may have a tag of a type that its corpus does not mark.
+See: paper 002 eq. 5 to 11. `corpora.coverage` counts what tags cannot express (same-type nesting, discontinuity).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from wingspan.model import States
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
 from wingspan.text import Sentence
 
-NEVER = -1e4  # the score of a tag that cannot be; finite, so that a chain can be summed over it
+NEVER = -1e4  # the score of an impossible tag; finite, so that a chain can be summed over it
 
 
 class TaggedWords(NamedTuple):
-    """The words of a batch that take part, moved to the front."""
+    """The words of a batch that are tagged, moved to the front."""
 
     unit: Tensor  # (B, L) the first unit of each such word
     mask: Tensor  # (B, L)
@@ -49,7 +49,7 @@ class Tagging(Objective):
         super().__init__()
         self.names = sizes.labels.names()
         classes = [at for at, name in enumerate(self.names) if name is not None]
-        # layer_of and offset_of say where a class has its B tag; I follows B
+        # the B tag of a class is begin_of in layer_of; I follows B
         self.one_layer = sizes.overlap == "flat"
         self.layer_of = {c: 0 if self.one_layer else n for n, c in enumerate(classes)}
         self.begin_of = {c: 1 + 2 * n if self.one_layer else 1 for n, c in enumerate(classes)}
@@ -64,7 +64,7 @@ class Tagging(Objective):
         self.chain = LinearChain(self.layers, self.tags) if crf else None
 
     def _know_corpora(self, labels: LabelSet) -> None:
-        """Which tags are of other corpora, and which a corpus' training documents leave unmarked."""
+        """Masks of the tags of other corpora, and of those that a corpus leaves unmarked."""
         answers, silent = torch.from_numpy(labels.allowed()), torch.from_numpy(labels.silent())
         tables = torch.zeros(2, len(answers), self.layers, self.tags, dtype=torch.bool)
         charged = torch.full((len(answers), self.layers), self.one_layer)
@@ -82,7 +82,7 @@ class Tagging(Objective):
         """Nothing: tags follow from the gold spans."""
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
-        """The loss over the words of the core; what lies beyond it belongs to another window."""
+        """The loss over the words of the core; the rest belongs to other windows."""
         words, dataset = words_between(states.inputs, states.inputs.core), states.inputs.dataset
         scores = self._scores(states, words)  # (B, G, L, K)
         tags = self._tags(words, gold)  # (B, G, L)
@@ -95,7 +95,7 @@ class Tagging(Objective):
         return (cost * words.mask[:, None]).sum() / count
 
     def _open_cost(self, scores: Tensor, tags: Tensor, mask: Tensor, dataset: Tensor) -> Tensor:
-        """Minus the log chance that every word has its tag or, where it has none, O or a tag that is left unmarked."""
+        """Minus the log chance that every word has its tag or, without one, O or an unmarked tag."""
         scores = at_least_float32(scores)
         right = F.one_hot(tags, self.tags).bool() | ((tags == 0).unsqueeze(-1) & self._silent[dataset].unsqueeze(2))
         inside = scores.masked_fill(~right, NEVER)
@@ -112,7 +112,7 @@ class Tagging(Objective):
         return scores.masked_fill(self._foreign[states.inputs.dataset].unsqueeze(2), NEVER)
 
     def _tags(self, words: TaggedWords, gold: Gold) -> Tensor:
-        """Gold spans as tags. Where two of one layer overlap, the one that comes first in the text wins."""
+        """Gold spans as tags. If two of one layer overlap, the first in the text wins."""
         batch, length = words.unit.shape
         tags = words.unit.new_zeros(batch, self.layers, length)
         device = tags.device
@@ -121,20 +121,20 @@ class Tagging(Objective):
         inside = (words.unit[:, None] >= gold.start[..., None]) & (words.unit[:, None] < gold.end[..., None])
         inside &= gold.mask[..., None] & words.mask[:, None]  # (B, E, L)
         first = words.unit[:, None] == gold.start[..., None]
-        wanted = torch.where(first, begin[..., None], begin[..., None] + 1)  # (B, E, L)
+        of_span = torch.where(first, begin[..., None], begin[..., None] + 1)  # (B, E, L)
         rows = torch.arange(batch, device=device)
         free = torch.ones_like(tags, dtype=torch.bool)
-        for at in range(gold.start.shape[1]):  # over the few gold spans of a sentence, all sentences at once
+        for at in range(gold.start.shape[1]):  # few gold spans per sentence, all sentences at once
             here = inside[:, at]  # (B, L)
             taken = free[rows, layer[:, at]]
             fits = (taken | ~here).all(-1, keepdim=True)  # all of the span is still free
             put = here & fits
-            tags[rows, layer[:, at]] = torch.where(put, wanted[:, at], tags[rows, layer[:, at]])
+            tags[rows, layer[:, at]] = torch.where(put, of_span[:, at], tags[rows, layer[:, at]])
             free[rows, layer[:, at]] = taken & ~put
         return tags
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
-        """Each entity that is read, as 0 against the log-odds of its least certain word: is all of it right?"""
+        """Each predicted entity, as 0 against the log-odds of its least certain word: is all of it right?"""
         found = self.decode(states)
         spans = zip(*(part.cpu().tolist() for part in (gold.start, gold.end, gold.label, gold.mask)), strict=True)
         right = [{(s, e, c) for s, e, c, real in zip(*row, strict=True) if real} for row in spans]
@@ -145,8 +145,8 @@ class Tagging(Objective):
     def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
         """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score.
 
-        Words before the core are read too: an entity that begins there and goes on into the core is not begun anew.
-        The temperature divides the log-odds of the score: the chances of words say little of whole entities.
+        Words before the core are tagged too, so that an entity that starts there does not start again in the core.
+        The temperature divides the log-odds of the score: the chances of words say little about whole entities.
         """
         inputs = states.inputs
         words = words_between(inputs, inputs.reach)
@@ -165,8 +165,8 @@ class Tagging(Objective):
         if temperature != 1.0:
             found = found._replace(calibrated=1 / (1 + np.exp(-log_odds(found.score) / temperature)))
         shown = found.score if found.calibrated is None else found.calibrated
-        bars = [threshold_of(self.names[label], thresholds) for label in found.label.tolist()]
-        enough = np.array([bar is None or score >= bar for bar, score in zip(bars, shown, strict=True)], dtype=bool)
+        limits = [threshold_of(self.names[label], thresholds) or 0.0 for label in found.label.tolist()]
+        enough = shown >= np.array(limits)
         enough &= self._answers.cpu().numpy()[inputs.dataset.cpu().numpy()[found.sentence], found.label]
         return Found(*(None if part is None else part[enough] for part in found))
 
@@ -175,17 +175,17 @@ class Tagging(Objective):
         type_of = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
         before = np.concatenate([np.zeros_like(type_of[..., :1]), type_of[..., :-1]], -1)
         begins = (type_of > 0) & ((tags % 2 == 1) | (before != type_of))
-        found: list[tuple[int, int, int, int, float]] = []
+        rows: list[tuple[int, int, int, int, float]] = []
         for row, layer, at in zip(*(part.tolist() for part in np.nonzero(begins)), strict=True):
             if not core[row, 0] <= unit[row, at] < core[row, 1]:
-                continue  # begins outside the core: another window owns it
+                continue  # starts outside the core: it belongs to another window
             end = at + 1
             while end < tags.shape[-1] and tags[row, layer, end] == 2 * type_of[row, layer, at]:
                 end += 1
             label = self.classes[int(type_of[row, layer, at]) - 1 if self.one_layer else layer]
             score = float(sure[row, layer, at:end].min())
-            found.append((row, int(unit[row, at]), int(past[row, end - 1]), label, score))
-        columns = list(zip(*found, strict=True)) or [()] * 5
+            rows.append((row, int(unit[row, at]), int(past[row, end - 1]), label, score))
+        columns = list(zip(*rows, strict=True)) or [()] * 5
         kinds = (np.int64, np.int64, np.int64, np.int64, np.float64)
         return Found(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
 
@@ -198,7 +198,7 @@ def log_odds(chance: Any) -> Any:
 
 
 def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:
-    """The words whose first unit lies in the bounds, moved to the front, so that a chain runs over them alone."""
+    """The words whose first unit is within the bounds, moved to the front, so that a chain runs over them only."""
     at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
     chosen = inputs.starts & inputs.unit_mask & (at >= bounds[:, :1]) & (at < bounds[:, 1:])  # (B, L)
     order = (~chosen).long().argsort(dim=1, stable=True)

@@ -1,4 +1,4 @@
-"""Given spans get a type: cross entropy over the types alone. There is no "nothing" to say.
+"""Types for given spans: cross entropy over the types only, without "nothing".
 
 See: paper 001, eq. 5 and its code, which accumulates the sum of these losses.
 """
@@ -21,10 +21,10 @@ IMPOSSIBLE = -1e4  # as a logit: no chance at any temperature, and still a numbe
 
 
 class Typing(Objective):
-    """One class of the corpus' types for each given span; needs candidates `Given`.
+    """One of the corpus' types for each given span; needs candidates `Given`.
 
-    `reduction` is the mean over the spans of a batch, or their sum: where gradients of many batches are added up, the
-    sum makes every span count alike.
+    `reduction` is the mean over the spans of a batch, or their sum, with which every span counts the same when the
+    gradients of many batches are added.
     """
 
     predicts = True
@@ -40,18 +40,18 @@ class Typing(Objective):
         self.register_buffer("_types", types, persistent=False)
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
-        """The loss over all given spans; a span with two labels is two of them."""
+        """The loss over all given spans; a span with two labels counts twice."""
         cost = F.cross_entropy(self.logits(states).flatten(0, 1), gold.label.flatten(), reduction="none")
         cost = cost.masked_fill(~gold.mask.flatten(), 0.0)
         return cost.sum() / share_of(gold.mask.sum() if self.reduction == "mean" else 0, cost)
 
     def logits(self, states: States) -> Tensor:
-        """Scores in full precision, those that are no type of the corpus out of the question.  (B, M, C)"""
+        """Scores in full precision, with classes that are no types of the corpus impossible.  (B, M, C)"""
         assert states.scores is not None
         return at_least_float32(states.scores).masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
 
     def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
-        """The chances of all types of each given span, best or not: which one is said is decided span by span.
+        """The chances of all types of each given span; decoding then chooses one for each span.
 
         With thresholds, only the types that reach theirs.
         """
@@ -68,5 +68,5 @@ class Typing(Objective):
         return Found(*(part.detach().cpu().numpy() for part in parts))
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
-        """Every given span is one."""
+        """Every given span is a decision."""
         return Decisions(self.logits(states)[gold.mask], gold.label[gold.mask])

@@ -114,7 +114,7 @@ def gold_vectors(
     model: Recognizer, documents: Iterable[Document], batch_size: int = 64
 ) -> Iterator[tuple[list[Named], torch.Tensor]]:
     """The gold entities of some sentences, and their span vectors.  (N, S)"""
-    lower = generation_of(model).names.lower_case
+    lower = generation_of(model).lower_case
     sentences = [sentence for sentence in model.segment(documents, gold=True) if sentence.entities]
     collate = Collate(model.learner.model.encoder.tokenize, model.labels, {})
     names = model.labels.names()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.candidates import Candidates
@@ -28,3 +29,8 @@ class SpanRepresentation(nn.Module, ABC):
         """A linear layer over the span vectors; a part that can do it per word, where that is exact, overrides this."""
         projected: Tensor = linear(self(words, candidates))
         return projected
+
+
+def embed_widths(table: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """The row of each span's width: row 0 is width 1, and spans wider than the table share its last row."""
+    return F.embedding((end - start - 1).clamp(0, len(table) - 1), table)

@@ -1,4 +1,4 @@
-"""Spans as weighed means of their words, the weights learned: multiplicative or additive attention.
+"""Spans as weighted means of their words with learned weights: multiplicative or additive attention.
 
 See: paper 003, Table 3 (shallow aggregation).
 """
@@ -12,7 +12,7 @@ from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers.grid import inside
 from wingspan.layers.pooling import Scoring, WordScores, attend_listed, attend_windows
-from wingspan.spans import SpanRepresentation
+from wingspan.spans import SpanRepresentation, embed_widths
 
 
 class AttentiveSpans(SpanRepresentation):
@@ -36,26 +36,24 @@ class AttentiveSpans(SpanRepresentation):
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, M, size)"""
         top = self.dropout(words.top)
-        spans = weighed(top, self.scores(top), candidates)
-        return spans if self.widths is None else torch.cat([spans, self._widths(candidates).to(spans.dtype)], -1)
+        spans = weighted(top, self.scores(top), candidates)
+        if self.widths is None:
+            return spans
+        widths = embed_widths(self.widths.weight, candidates.start, candidates.end)
+        return torch.cat([spans, widths.to(spans.dtype)], -1)
 
     def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
-        """A weighed mean commutes with a linear layer, so words are projected first."""
+        """A weighted mean commutes with a linear layer, so words are projected first."""
         top = self.dropout(words.top)
         size = top.shape[-1]
-        out = weighed(top @ linear.weight[:, :size].T, self.scores(top), candidates)
+        out = weighted(top @ linear.weight[:, :size].T, self.scores(top), candidates)
         if self.widths is not None:
-            out = out + self._widths(candidates) @ linear.weight[:, size:].T
+            out = out + embed_widths(self.widths.weight, candidates.start, candidates.end) @ linear.weight[:, size:].T
         return out if linear.bias is None else out + linear.bias
 
-    def _widths(self, candidates: Candidates) -> Tensor:
-        assert self.widths is not None
-        rows: Tensor = self.widths((candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1))
-        return rows
 
-
-def weighed(words: Tensor, scores: Tensor, candidates: Candidates) -> Tensor:
-    """Weighed means of the words of each candidate.  (B, L, D), (B, L) -> (B, M, D)"""
+def weighted(words: Tensor, scores: Tensor, candidates: Candidates) -> Tensor:
+    """Weighted means of the words of each candidate.  (B, L, D), (B, L) -> (B, M, D)"""
     if candidates.width is not None:
         return attend_windows(words, scores, candidates.width).flatten(1, 2)
     return attend_listed(words, scores, inside(candidates.start, candidates.end, words.shape[1]))

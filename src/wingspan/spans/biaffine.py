@@ -2,7 +2,7 @@
 
 The vector of span (i, j) is [s_i x e_j ; s_i ; e_j], s x e being all products of an entry of s with an entry of e. A
 linear layer over it, one class per row, is exactly the biaffine score s_i' U e_j + w . [s_i ; e_j] + b (Yu et al.
-2020), with U the row's part for the products. `project` computes it as that, so the long vector is never written in
+2020), with U the row's part for the products. `project` computes it that way, so the long vector is never stored in
 training and prediction.
 
 See: paper 003, Table 2 (biaffine). Legend: H size of start and end vectors.
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers import grid
-from wingspan.spans import SpanRepresentation
+from wingspan.spans import SpanRepresentation, embed_widths
 
 
 class BiaffineSpans(SpanRepresentation):
-    """Two small views of each word, as the first and as the last of a span; then a width embedding."""
+    """Two small views of each word, as the first and as the last word of a span; then a width embedding."""
 
     def __init__(
         self, encoder: Encoder, max_width: int, *, hidden: int = 150, width_size: int = 25, dropout: float = 0.2
@@ -34,13 +34,13 @@ class BiaffineSpans(SpanRepresentation):
         self.size = sum(self.parts)
 
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
-        """Span vectors: long ones.  (B, M, H * H + 2 H + width size)"""
+        """Span vectors, which are long.  (B, M, H * H + 2 H + width size)"""
         start, end = self._views(words)
         first, last = grid.pick(start, candidates.start), grid.pick(end, candidates.end - 1)
         products = (first.unsqueeze(-1) * last.unsqueeze(-2)).flatten(2)
         views = [products, first, last]
         if self.widths is not None:
-            views.append(self._widths(candidates).to(first.dtype))
+            views.append(embed_widths(self.widths.weight, candidates.start, candidates.end).to(first.dtype))
         return torch.cat(views, -1)
 
     def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
@@ -59,15 +59,10 @@ class BiaffineSpans(SpanRepresentation):
             out = (chosen @ grid.pick(end, candidates.end - 1).unsqueeze(-1)).squeeze(-1)
             out = out + grid.pick(start @ first.T, candidates.start) + grid.pick(end @ last.T, candidates.end - 1)
         if self.widths is not None:
-            out = out + self._widths(candidates) @ wide.T
+            out = out + embed_widths(self.widths.weight, candidates.start, candidates.end) @ wide.T
         scored: Tensor = out if linear.bias is None else out + linear.bias
         return scored
 
     def _views(self, words: Words) -> tuple[Tensor, Tensor]:
         top = self.dropout(words.top)
         return self.dropout(torch.relu(self.starts(top))), self.dropout(torch.relu(self.ends(top)))
-
-    def _widths(self, candidates: Candidates) -> Tensor:
-        assert self.widths is not None
-        rows: Tensor = self.widths((candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1))
-        return rows

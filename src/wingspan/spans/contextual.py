@@ -18,9 +18,9 @@ from wingspan.spans import SpanRepresentation
 
 
 class ContextualSpans(SpanRepresentation):
-    """The BiLSTM's states, then a width embedding. Single words have weights of their own unless `share_weights`.
+    """The BiLSTM's states, then a width embedding. Single words have separate weights unless `share_weights`.
 
-    Neighbors are only known on the whole grid, so no lists are taken.
+    Neighbors are only known on the whole grid, so lists are not possible.
     """
 
     takes_lists = False
@@ -58,10 +58,10 @@ class ContextualSpans(SpanRepresentation):
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, L * W, size)"""
         width = candidates.width
-        assert width is not None, "assembling refuses candidates that are no grid"
+        assert width is not None, "assembling refuses other candidates"
         batch, length, _ = words.top.shape
         spans = self.dropout(self.around(words, candidates)).view(batch, length, width, -1).transpose(1, 2)
-        # a sentence of n words has n - k + 1 spans of width k; what follows them is padding
+        # a sentence of n words has n - k + 1 spans of width k; the rest is padding
         counts = words.mask.sum(-1, keepdim=True) - torch.arange(width, device=spans.device)  # (B, W)
         counts = counts.clamp(min=0)
         if self.single is None:
@@ -83,7 +83,7 @@ class ContextualSpans(SpanRepresentation):
 
 
 def initialize(recurrent: BiLSTM) -> None:
-    """Xavier for each gate, with tanh's gain for the cell's; no bias but one for each forget gate."""
+    """Xavier for each gate, with tanh's gain for the cell gate; biases are 1 for forget gates and 0 otherwise."""
     for name, parameter in recurrent.named_parameters():
         gates = parameter.data.chunk(4)  # input, forget, cell, output
         if "bias" in name:
@@ -94,11 +94,11 @@ def initialize(recurrent: BiLSTM) -> None:
                 nn.init.xavier_uniform_(gate, gain=nn.init.calculate_gain("tanh") if at == 2 else 1.0)
 
 
-# --- Spans through a linear layer: around another span representation. See: paper 004, eq. 1.
-
-
 class ProjectedSpans(SpanRepresentation):
-    """A linear layer, ReLU and dropout; `size` is that of the vectors, as large as a word's by default."""
+    """A linear layer, ReLU and dropout around another span representation. See: paper 004, eq. 1.
+
+    `size` is the size of the result, by default that of a word vector.
+    """
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""Spans built layer by layer by a Transformer of their own, beside the encoder's: the span Transformer (DSpERT).
+"""Spans built layer by layer by a second Transformer beside the encoder: the span Transformer (DSpERT).
 
 Layer l lets every span, as a query, read the encoder's states of layer l-1 at its own words. Keys and values are
-projected once per word; all spans of all widths are one call of `scaled_dot_product_attention` under a mask that says
-which words a span holds (`layers.bert_blocks`). Long sentences are cut into blocks of starts, so that the mask grows
-with the width, not with the length of the sentence.
+projected once per word; all spans of all widths are one call of `scaled_dot_product_attention` with a mask of the words
+in each span (`layers.bert_blocks`). Long sentences are cut into blocks of starts, so that the mask grows with the
+width, not with the length of the sentence.
 
 See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
 """
@@ -27,31 +27,31 @@ from wingspan.layers import grid
 from wingspan.layers.autocast import working_type
 from wingspan.layers.bert_blocks import Fold, attention_bias, bert_shaped, layers_of, run_layer
 from wingspan.layers.pooling import WordScores, attend_listed
-from wingspan.spans import SpanRepresentation
+from wingspan.spans import SpanRepresentation, embed_widths
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
 
 BLOCK = 128  # starts per block: few enough to keep attention linear in the length, enough to fill a GPU's tiles
 
 
-class Layout(NamedTuple):
+class SpanBlocks(NamedTuple):
     """Spans as the tower sees them: `fold` cuts words into blocks; starts and ends count from a block's first word."""
 
     fold: Fold  # (B, L, D) -> (R, K, D)
     start: Tensor  # (R, N)
     end: Tensor  # (R, N)
-    held: Tensor  # (R, N, K) or (1, N, K): which words a span holds
-    bias: Tensor  # the same for attention
-    cells: tuple[int, Tensor] | None = None  # a grid's width, and (N,) where its spans stand in it
+    held: Tensor  # (R, N, K) or (1, N, K): the words in a span
+    bias: Tensor  # the same as an attention bias
+    cells: tuple[int, Tensor] | None = None  # a grid's width, and (N,) the places of the spans in it
 
 
 class DeepSpans(SpanRepresentation):
     """The span Transformer over the top `depth` layers of the encoder (None: all of them).
 
-    Its blocks start as copies of the encoder's, or are the encoder's (`share_weights`). A span begins as an
+    Its blocks start as copies of the encoder's, or are the encoder's (`share_weights`). A span starts as an
     `aggregation` of its words; single words are the encoder's output unless `build_single`. `size_embedding` adds the
-    width to that beginning; `width_size` puts a width embedding beside the result. In training, `checkpointing`
-    recomputes layers on the way back.
+    width to the start; `width_size` appends a width embedding to the result. `checkpointing` recomputes layers in the
+    backward pass.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class DeepSpans(SpanRepresentation):
         self.dropout = nn.Dropout(float(blocks[0].attention.output.dropout.p))
         self.sizes = nn.Embedding(max_width, encoder.size) if size_embedding else None
         if self.sizes is not None:
-            nn.init.zeros_(self.sizes.weight)  # as pretrained before the first step
+            nn.init.zeros_(self.sizes.weight)  # no effect before the first step
         self.widths = nn.Embedding(max_width, width_size) if width_size else None
         self.narrowest = 1 if build_single else 2
         self.checkpointing = checkpointing
@@ -92,7 +92,7 @@ class DeepSpans(SpanRepresentation):
 
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, M, size)"""
-        assert words.layers, "the encoder keeps its layers once it is asked to"
+        assert words.layers, "keep_layers makes the encoder return them"
         if candidates.width is None:
             spans = self._listed(words, candidates)
         elif words.top.shape[1] <= BLOCK:
@@ -102,19 +102,19 @@ class DeepSpans(SpanRepresentation):
         if self.widths is None:
             return spans
         if candidates.width is None:
-            widths = embed(self.widths, candidates.start, candidates.end)
+            widths = embed_widths(self.widths.weight, candidates.start, candidates.end)
         else:  # the same rows for every start
             widths = self.widths.weight[: candidates.width].repeat(words.top.shape[1], 1).expand(len(spans), -1, -1)
         return torch.cat([spans, widths.to(spans.dtype)], -1)
 
     def _listed(self, words: Words, candidates: Candidates) -> Tensor:
-        """Candidates of any width, each with its own mask over the sentence."""
+        """Candidates of any width, each with a mask over the sentence."""
         start, end = candidates.start, candidates.end
         if self.narrowest == 1:
             return self._build(words, self._apart(words, start, end))
         wide = end - start > 1
         singles = grid.pick(words.top, start)
-        if torch.is_grad_enabled() or start.is_cuda:  # to count the wide ones would wait for the device
+        if torch.is_grad_enabled() or start.is_cuda:  # counting the wide ones would synchronize with the device
             spans = self._build(words, self._apart(words, start, end))
             return torch.where(wide.unsqueeze(-1), spans, singles.to(spans.dtype))
         wide = wide & candidates.mask
@@ -126,17 +126,17 @@ class DeepSpans(SpanRepresentation):
         return singles.to(spans.dtype).scatter(1, at, kept)
 
     @staticmethod
-    def _apart(words: Words, start: Tensor, end: Tensor) -> Layout:
+    def _apart(words: Words, start: Tensor, end: Tensor) -> SpanBlocks:
         held = grid.inside(start, end, words.top.shape[1])
-        return Layout(same, start, end, held, attention_bias(held, half_of(words)))
+        return SpanBlocks(same, start, end, held, attention_bias(held, half_of(words)))
 
     def _packed(self, words: Words, width: int) -> Tensor:
-        """The grid of short sentences: only cells that end in them are built, the others stay zero."""
+        """The grid of short sentences: only spans that end in the sentence are built, other cells stay zero."""
         batch, length, _ = words.top.shape
-        start, end, held, bias, places = cells(length, self.narrowest, width, words.top.device, half_of(words))
+        start, end, held, bias, places = sentence_spans(length, self.narrowest, width, words.top.device, half_of(words))
         parts = [words.top] if self.narrowest == 2 else []
         if len(start):
-            layout = Layout(same, start.expand(batch, -1), end.expand(batch, -1), held, bias)
+            layout = SpanBlocks(same, start.expand(batch, -1), end.expand(batch, -1), held, bias)
             parts.append(self._build(words, layout._replace(cells=(width, places[-len(start) :]))))
         spans = torch.cat([part.to(parts[-1].dtype) for part in parts], 1)
         return spans.new_zeros(batch, length * width, spans.shape[-1]).index_copy_(1, places, spans)
@@ -157,77 +157,77 @@ class DeepSpans(SpanRepresentation):
         end = start + torch.arange(self.narrowest, width + 1, device=start.device).repeat(step)
         held, rows = grid.inside(start[None], end[None], step + width - 1), (batch * blocks, -1)
         bias = attention_bias(held, half_of(words))
-        layout = Layout(fold, start.expand(rows), end.expand(rows), held, bias)
+        layout = SpanBlocks(fold, start.expand(rows), end.expand(rows), held, bias)
         spans = self._build(words, layout).view(batch, blocks * step, -1, size)[:, :length]
         if self.narrowest == 2:
             spans = torch.cat([words.top.unsqueeze(2).to(spans.dtype), spans], 2)
         return spans.flatten(1, 2)
 
-    def _build(self, words: Words, layout: Layout) -> Tensor:
+    def _build(self, words: Words, blocks: SpanBlocks) -> Tensor:
         """All layers of the tower; the encoder's last states are never read.  -> (R, N, D)"""
-        blocks = self._shared or tuple(self.blocks)
-        below = words.layers[-len(blocks) - 1 : -1]
+        tower = self._shared or tuple(self.blocks)
+        below = words.layers[-len(tower) - 1 : -1]
         dtype = half_of(words)
-        spans = self._begin(below[0].to(dtype), layout).to(dtype)
+        spans = self._begin(below[0].to(dtype), blocks).to(dtype)
         run: Callable[..., Tensor] = run_layer
         if self.checkpointing and self.training:
             run = partial(checkpoint, run_layer, use_reentrant=False)
         shape, spans = spans.shape, spans.flatten(0, 1)
         with torch.autocast(words.top.device.type, enabled=False):
-            for layer in layers_of(blocks, below, dtype, layout.fold, together=words.top.is_cuda):
-                spans = run(layer, spans, layout.bias, self.training)
+            for layer in layers_of(tower, below, dtype, blocks.fold, together=words.top.is_cuda):
+                spans = run(layer, spans, blocks.bias, self.training)
         return spans.view(shape)
 
-    def _begin(self, states: Tensor, layout: Layout) -> Tensor:
-        """What spans are before the first layer.  (B, L, D) -> (R, N, D)"""
-        states = layout.fold(self.dropout(states))
+    def _begin(self, states: Tensor, blocks: SpanBlocks) -> Tensor:
+        """Spans before the first layer.  (B, L, D) -> (R, N, D)"""
+        states = blocks.fold(self.dropout(states))
         if self.scores is not None:
-            spans = attend_listed(states, self.scores(states), layout.held)
+            spans = attend_listed(states, self.scores(states), blocks.held)
         elif self.aggregation == "mean":
-            spans = grid.range_means(states, layout.start, layout.end)
+            spans = grid.range_means(states, blocks.start, blocks.end)
         else:
-            spans = maxima(states, layout)
-        begun: Tensor = spans if self.sizes is None else spans + embed(self.sizes, layout.start, layout.end)
-        return begun
+            spans = maxima(states, blocks)
+        return spans if self.sizes is None else spans + embed_widths(self.sizes.weight, blocks.start, blocks.end)
 
 
 def half_of(words: Words) -> torch.dtype:
-    """The type of autocast from the start, so that nothing is cast again in every layer."""
+    """Autocast's type, used from the start so that no layer has to cast again."""
     return working_type(words.top.device, words.top.dtype)
 
 
-class Cells(NamedTuple):
-    """All spans that end in a sentence of some length."""
+class SentenceSpans(NamedTuple):
+    """All spans of a sentence of one length, up to some width."""
 
     start: Tensor  # (N,)
     end: Tensor  # (N,)
     held: Tensor  # (1, N, L)
     bias: Tensor  # (1, 1, N, L)
-    places: Tensor  # where they stand in the grid, after the single words if those are not built
+    places: Tensor  # their places in the grid, after the single words if those are not built
 
 
 @lru_cache(maxsize=128)
-def cells(length: int, narrowest: int, widest: int, device: torch.device, dtype: torch.dtype) -> Cells:
+def sentence_spans(length: int, narrowest: int, widest: int, device: torch.device, dtype: torch.dtype) -> SentenceSpans:
     """Spans width by width; K(2L-K+1)/2 of them for widths 1 to K."""
     starts = [torch.arange(length + 1 - k) for k in range(narrowest, widest + 1)]
     wide = torch.cat([torch.arange(0), *(torch.full_like(start, k) for k, start in enumerate(starts, narrowest))])
     start = torch.cat([torch.arange(0), *starts])
     singles = torch.arange(length) * widest if narrowest == 2 else torch.arange(0)
-    with torch.inference_mode(False):  # what is kept may take part in training later
-        found = [one.to(device) for one in (start, start + wide, torch.cat([singles, start * widest + wide - 1]))]
-        held = grid.inside(found[0][None], found[1][None], length)
-        return Cells(found[0], found[1], held, attention_bias(held, dtype), found[2])
+    with torch.inference_mode(False):  # cached tensors may be used in training later
+        start, wide, singles = start.to(device), wide.to(device), singles.to(device)
+        held = grid.inside(start[None], (start + wide)[None], length)
+        places = torch.cat([singles, start * widest + wide - 1])
+        return SentenceSpans(start, start + wide, held, attention_bias(held, dtype), places)
 
 
-def maxima(states: Tensor, layout: Layout) -> Tensor:
-    """The maximum of each span's words; on a GPU in few launches, which is what counts there.  -> (R, N, D)"""
-    if states.is_cuda and layout.cells is not None:
-        return grid_maxima(states, *layout.cells)
-    return grid.range_maxima(states, layout.start, layout.end, layout.held)
+def maxima(states: Tensor, blocks: SpanBlocks) -> Tensor:
+    """The maximum of each span's words; on a GPU with few launches.  -> (R, N, D)"""
+    if states.is_cuda and blocks.cells is not None:
+        return grid_maxima(states, *blocks.cells)
+    return grid.range_maxima(states, blocks.start, blocks.end, blocks.held)
 
 
 def grid_maxima(states: Tensor, width: int, places: Tensor) -> Tensor:
-    """From the running maxima of all starts."""
+    """The same for the spans of a grid, from the running maxima of all starts."""
     return grid.max_words(states, width).flatten(1, 2).index_select(1, places)
 
 
@@ -236,14 +236,8 @@ def same(states: Tensor) -> Tensor:
     return states
 
 
-def embed(table: nn.Embedding, start: Tensor, end: Tensor) -> Tensor:
-    """The row of each width; spans wider than the table share its last one."""
-    rows: Tensor = table((end - start - 1).clamp(0, table.num_embeddings - 1))
-    return rows
-
-
 def top_blocks(encoder: Encoder, depth: int | None) -> list[Any]:
-    """The encoder's top blocks, if they are of the shape that the tower can copy."""
+    """The encoder's top blocks, if the tower can copy them."""
     blocks: list[Any] = list(encoder.blocks or [])
     if not blocks or not all(map(bert_shaped, blocks)):
         raise ValueError(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers import grid
-from wingspan.spans import SpanRepresentation
+from wingspan.spans import SpanRepresentation, embed_widths
 
 VIEWS = ("first", "last", "mean", "max")
 
@@ -40,9 +40,8 @@ class PooledSpans(SpanRepresentation):
             raise ValueError(f"PooledSpans takes each view once, and at least one; not {', '.join(views) or 'none'}")
         self.views = tuple(views)
         self.sentence = sentence
-        # row 0 is width 1; training keeps gold spans wider than the grid, which share the last row
         self.widths = nn.Embedding(max_width, width_size) if width_size else None
-        # on words, not on spans: each word is dropped for all its spans at once, so they can still be projected once
+        # on words, not on spans: a word is dropped for all its spans at once, so words can still be projected once
         self.dropout = nn.Dropout(dropout)
         self.size = encoder.size * (len(self.views) + sentence) + width_size
 
@@ -53,7 +52,7 @@ class PooledSpans(SpanRepresentation):
         if self.sentence:
             parts.append(words.sentence[:, None].expand(-1, candidates.start.shape[1], -1))
         if self.widths is not None:
-            parts.append(self.widths(self._width(candidates)))
+            parts.append(embed_widths(self.widths.weight, candidates.start, candidates.end))
         return torch.cat([part.to(words.top.dtype) for part in parts], -1)
 
     def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
@@ -67,11 +66,13 @@ class PooledSpans(SpanRepresentation):
             out = linear.bias if linear.bias is not None else words.top.new_zeros(linear.out_features)
         if self.widths is not None:
             rows = self.widths.weight @ next(columns).T
-            on_grid = candidates.width is not None
-            out = out + (rows[: candidates.width] if on_grid else rows[self._width(candidates)].unsqueeze(2))
+            if candidates.width is not None:
+                out = out + rows[: candidates.width]
+            else:
+                out = out + embed_widths(rows, candidates.start, candidates.end).unsqueeze(2)
         early = [pool(view, words.top @ weight, candidates) for view, weight in weights.items() if view != "max"]
         for number, part in enumerate(early):
-            out = out + part if number == 0 else out.add_(part)  # what costs is to write one vector per span
+            out = out + part if number == 0 else out.add_(part)  # writing one vector per span is the main cost
         if "max" in weights and candidates.width is not None:
             out = grid.add_maxima(out, words.top, weights["max"], candidates.width)
         elif "max" in weights:
@@ -81,10 +82,6 @@ class PooledSpans(SpanRepresentation):
     def _sizes(self, words: Words) -> list[int]:
         sizes = [words.top.shape[-1]] * (len(self.views) + self.sentence)
         return [*sizes, self.widths.embedding_dim] if self.widths is not None else sizes
-
-    def _width(self, candidates: Candidates) -> Tensor:
-        assert self.widths is not None
-        return (candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1)
 
 
 def pool(view: str, words: Tensor, candidates: Candidates) -> Tensor:

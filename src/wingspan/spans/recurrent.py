@@ -1,10 +1,11 @@
-"""Spans read by a BiLSTM of their own: it starts and ends with the span and sees no word outside of it.
+"""Spans read by a BiLSTM that starts and ends with the span and sees no word outside it.
 
 The states of a span x_1..x_n are o_t = [f_t ; b_t], its final ones h = [f_n ; b_1]; its vector is the sum of a_t o_t
 with a = softmax(o_t . h).  See: paper 001, section 3 (the span-level strategy).
 
-Forward states depend on where a span starts only, backward states on where it ends: spans that share a border share the
-pass from there. So two passes serve all spans, and o_t . h = f_t . f_n + b_t . b_1 is two products of small tables.
+Forward states depend only on where a span starts, backward states only on where it ends: spans that share a border
+share the pass from it. So two passes serve all spans, and o_t . h = f_t . f_n + b_t . b_1 is two products of small
+tables.
 
 Legend: B sentences, L words, W widths, D word size, H states of one direction, M candidates, N listed spans, K cells
 (words of listed spans, one span after the other).
@@ -22,16 +23,16 @@ from torch.utils.checkpoint import checkpoint
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers.lstm import BiLSTM, enter, walk
-from wingspan.spans import SpanRepresentation
+from wingspan.spans import SpanRepresentation, embed_widths
 
 CELLS = 65_536
-"""How many states of a direction are in memory at once; what is more is done in blocks, and again on the way back."""
+"""The most states of a direction in memory at once; beyond that, spans are done in blocks, recomputed in backward."""
 
 
 class RecurrentSpans(SpanRepresentation):
     """A BiLSTM inside every span, attention on its final states, then a width embedding.
 
-    `hidden_size` is that of both directions together. `dropout` is about the words that the BiLSTM reads.
+    `hidden_size` is the size of both directions together. `dropout` applies to the words that the BiLSTM reads.
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class RecurrentSpans(SpanRepresentation):
         spans = self._listed(ahead, back, candidates) if width is None else self._dense(ahead, back, width)
         if self.widths is None:
             return spans
-        row = (candidates.end - candidates.start - 1).clamp(0, self.widths.num_embeddings - 1)
-        return torch.cat([spans, self.widths(row).to(spans.dtype)], -1)
+        widths = embed_widths(self.widths.weight, candidates.start, candidates.end)
+        return torch.cat([spans, widths.to(spans.dtype)], -1)
 
     def _dense(self, ahead: Tensor, back: Tensor, width: int) -> Tensor:
         """All spans of the grid, some sentences at a time.  (B, L, 4 H) -> (B, L * W, 2 H)"""
@@ -78,7 +79,7 @@ class RecurrentSpans(SpanRepresentation):
         return torch.cat([weights @ forwards, by_start(turned(by_end(weights)) @ backwards)], -1)
 
     def _listed(self, ahead: Tensor, back: Tensor, candidates: Candidates) -> Tensor:
-        """Listed spans of any width, narrow ones first; those that do not count are zero.  -> (B, M, 2 H)"""
+        """Listed spans of any width, narrow ones first; masked candidates are zero.  -> (B, M, 2 H)"""
         sentence, cell = candidates.mask.nonzero(as_tuple=True)  # (N,)
         width, order = (candidates.end - candidates.start)[sentence, cell].sort(stable=True)
         sentence, cell = sentence[order], cell[order]
@@ -123,32 +124,32 @@ class RecurrentSpans(SpanRepresentation):
 
 
 def run(part: Callable[..., Tensor], again: bool, *inputs: Tensor | int) -> Tensor:
-    """One block; where there are several, its states are not kept for the way back but made `again` there."""
+    """One block; where there are several, its states are recomputed in the backward pass (`again`)."""
     if again and torch.is_grad_enabled():
-        found: Tensor = checkpoint(part, *inputs, use_reentrant=False)
-        return found
+        spans: Tensor = checkpoint(part, *inputs, use_reentrant=False)
+        return spans
     return part(*inputs)
 
 
 def cuts(widths: list[int]) -> list[tuple[int, int]]:
-    """Sorted widths in blocks of no more than `CELLS` cells, each span taken as wide as the widest, or of one span."""
-    found: list[tuple[int, int]] = []
+    """Sorted widths in blocks of at most `CELLS` cells, each span counted as the widest, or of one span."""
+    blocks: list[tuple[int, int]] = []
     first = 0
     for at, width in enumerate(widths):
         if at > first and width * (at + 1 - first) > CELLS:
-            found.append((first, at))
+            blocks.append((first, at))
             first = at
-    return [*found, (first, len(widths))] if widths else []
+    return [*blocks, (first, len(widths))] if widths else []
 
 
 def shared(lstm: nn.LSTM, entered: Tensor, border: Tensor, width: Tensor, direction: int) -> tuple[Tensor, Tensor]:
-    """States from each border on, walked once for all spans that share it, as far as the widest of them.
+    """States from each border, walked once for all spans that share it, as far as the widest of them.
 
     -> (borders, W, H), and which row of it each span has  (N,)
     """
     place, which = torch.unique(border, return_inverse=True)
     longest = torch.zeros_like(place).scatter_reduce(0, which, width, "amax")
-    longest, order = longest.sort(descending=True)  # so that those that go on are always the first ones
+    longest, order = longest.sort(descending=True)  # so that walks that continue come first
     rank = torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
     going = (longest[:, None] > torch.arange(int(longest[0]), device=order.device)).sum(0)  # (W,)
     states = walk(lstm, entered, place[order], going.tolist(), direction)
@@ -164,7 +165,7 @@ def softmax_of(scores: Tensor, span: Tensor, spans: int) -> Tensor:
 
 
 def turned(weights: Tensor) -> Tensor:
-    """For the span of each width, its first `width` entries in the other order.  (B, L, W, W)"""
+    """Reverses the first `width` entries for the span of each width.  (B, L, W, W)"""
     at = torch.arange(weights.shape[-1], device=weights.device)
     mirror = at[:, None] - at
     return weights.gather(-1, mirror.clamp(min=0).expand_as(weights)).masked_fill(mirror < 0, 0.0)
@@ -181,7 +182,7 @@ def by_end(cells: Tensor) -> Tensor:
 
 
 def moved(cells: Tensor, direction: int) -> Tensor:
-    """Each width one word further than the one before it; what falls off the sentence is no span."""
+    """Shifts each width one word further than the one before; cells off the sentence are no spans."""
     batch, length, width, _ = cells.shape
     at = torch.arange(length, device=cells.device)[:, None] + direction * torch.arange(width, device=cells.device)
     at = at.clamp(0, length - 1) * width + torch.arange(width, device=cells.device)  # (L, W)
