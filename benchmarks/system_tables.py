@@ -135,7 +135,7 @@ def deep_roles() -> str:
 
 
 def deep_ablations() -> str:
-    """GENIA with the paper's BiLSTM, and the difference to what a row was taken from."""
+    """GENIA with the paper's BiLSTM, and the difference to the row that each is a change of."""
     found = deep_runs("deep_ablations", "deep_accuracy")
     compared = {row["system"]: row for row in rows("deep_ablation_reading") if row["corpus"] == "genia"}
     lines = []
@@ -150,7 +150,7 @@ def deep_ablations() -> str:
 
 
 def deep_cost() -> str:
-    """A training step against the bare encoder's, taken by turns; proposals with what they keep on GENIA's dev part."""
+    """A training step compared to the bare encoder's; proposals with their recall and F1 on GENIA's dev part."""
     lines = []
     for row in rows("deep_span"):
         least, most = row["spread"]
@@ -166,7 +166,7 @@ def deep_cost() -> str:
 
 
 def kept(row: Run) -> str:
-    """What proposals of a cost row keep: recall and F1 on GENIA's dev part at that budget, and F1 on the grid."""
+    """What the proposals of a row keep: recall and F1 on GENIA's dev part at that budget, and F1 on the grid."""
     grids = {proposing: grid for grid, proposing in DEEP_SPANS.values()}
     system = row["row"].removeprefix("deep_span/")
     if system not in grids:
@@ -181,7 +181,7 @@ def kept(row: Run) -> str:
 
 
 def deep_prediction() -> str:
-    """Prediction on two threads against the bare encoder, taken by turns."""
+    """Prediction on two threads compared to the bare encoder."""
     lines = [
         f"{row['row']} | {row.get('scope', '')} | ×{row['ratio']:.2f} | {row['ms']:,.0f}"
         for row in rows("deep_predict")
@@ -190,7 +190,7 @@ def deep_prediction() -> str:
 
 
 def deep_scaling() -> str:
-    """What the span part adds, by length of the sentence and by width."""
+    """The cost of the span part, by length of the sentence and by width."""
     lines = [
         f"{row['length']} | {row['scope']} | {row['span_ms'] / row['sentences']:.2f} | {row['peak_mib']:,.0f}"
         for row in rows("deep_scaling")
@@ -362,7 +362,7 @@ def discontinuous_intervals() -> str:
 
 
 def discontinuous_examples() -> str:
-    """What became of discontinuous test entities, with examples by document and characters."""
+    """The outcomes of discontinuous test entities, with examples by document and characters."""
     lines = []
     for row in rows("discontinuous-examples"):
         shown = []

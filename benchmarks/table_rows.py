@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def rows(name: str, kind: str | None = None) -> list[dict[str, Any]]:
-    """The lines of a result file, all or those of one kind."""
+    """The lines of a result file, all of them or one kind."""
     path = RESULTS / f"{name}.jsonl"
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [row for row in found if kind is None or row["kind"] == kind]

@@ -1,6 +1,6 @@
 """Tables from result files, written between their markers in the documents: python benchmarks/tables.py [--check]
 
-`--check` changes nothing and fails where a document does not show what the results say.
+`--check` changes nothing and fails if a document does not show the results.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def compress_generate_writing() -> str:
 
 
 def bottleneck() -> str:
-    """What the bottleneck costs in prediction, against the linear head."""
+    """The cost of the bottleneck in prediction, compared to the linear head."""
     lines = [
         f"{row['name']} | ×{row['ratio']:.2f} | ×{row['ratio_cpu']:.2f} | {row['seconds']:.2f}"
         for row in rows("bottleneck")
@@ -184,7 +184,7 @@ def synonyms() -> str:
 
 
 def partial_annotation() -> str:
-    """BC5CDR with half of its annotation: what silence is taken for."""
+    """BC5CDR with half of its annotation, and two meanings of silence."""
     found = defaultdict(list)
     for row in rows("partial_annotation"):
         found[row["system"]].append(row["test"])
@@ -210,7 +210,7 @@ def label_map() -> str:
 
 
 def label_map_disagreements() -> str:
-    """Where all evidence together says otherwise than the paper."""
+    """Where all evidence together disagrees with the paper."""
     lines = [
         f"{one['corpus']} | {one['label']} | {one['suggested'] or '-'} | {one['confidence']:.2f} "
         f"| {one['reference'] or '-'}"
