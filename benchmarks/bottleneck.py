@@ -1,4 +1,4 @@
-"""What the bottleneck costs in prediction against the linear head: texts to entities, by turns, in one process.
+"""The cost of the bottleneck in prediction compared to the linear head: texts to entities, alternating in one process.
 
 python benchmarks/bottleneck.py --data $WINGSPAN_DATA --output benchmarks/results/bottleneck.jsonl
 

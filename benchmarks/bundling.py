@@ -12,7 +12,7 @@ from training_runs import Job, arguments, choices, run_jobs
 
 SYSTEMS = ("span", "bl-span", "seq", "bl-seq")
 # Decoding and what the dev sets chose (tune_bundling.sh, results/bundling-tuning.jsonl); all else is the recipe's own.
-# Hiding words in training helps on the biomedical corpora and hurts on WNUT17, whose names stand in little context.
+# Hiding words in training helps on the biomedical corpora and hurts on WNUT17, whose names have little context.
 HIDDEN = {"encoder.word_dropout": "0.15", "spans.dropout": "0.3", "head.dropout": "0.3"}
 SLOWER = {"train.batch_size": "16", "train.learning_rate": "1e-4"}
 CORPORA: dict[str, dict[str, str]] = {
@@ -24,7 +24,7 @@ CORPORA: dict[str, dict[str, str]] = {
 
 
 def settings(corpus: str, system: str, choice: dict[str, str]) -> dict[str, str]:
-    """What a run sets; a tagger alone has no span part to set."""
+    """The settings of a run; a tagger alone has no span part to set."""
     chosen = {**CORPORA.get(corpus, {}), **choice}
     foreign = ("spans.", "head.") if system == "seq" else ()
     return {name: value for name, value in chosen.items() if not name.startswith(foreign)}

@@ -31,7 +31,7 @@ BUDGET = {"genia": "1", "litbank": "2"}
 
 
 def settings(corpus: str, system: str, choice: dict[str, str]) -> dict[str, str]:
-    """What a run sets. A wide grid of deep spans is recomputed on the way back: it would not fit into memory."""
+    """The settings of a run. A wide grid of deep spans is recomputed in the backward pass to fit into memory."""
     chosen = {**CORPORA[corpus], **choice}
     if system in PROPOSALS:
         return {**chosen, "candidates.budget": BUDGET[corpus]}

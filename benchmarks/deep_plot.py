@@ -1,4 +1,4 @@
-"""Draws what deep spans cost by length and width, from `results/deep_scaling.jsonl`, as `docs/deep-scaling.svg`.
+"""Draws the cost of deep spans by length and width, from `results/deep_scaling.jsonl`, as `docs/deep-scaling.svg`.
 
 python benchmarks/deep_plot.py
 """

@@ -1,4 +1,4 @@
-"""Where depth and proposals help: what the runs of `deep_accuracy.py` found, by width of the entity and nested role.
+"""Where depth and proposals help: predictions of the runs of `deep_accuracy.py`, by entity width and nested role.
 
 python benchmarks/deep_reading.py --data $WINGSPAN_DATA --predictions runs/deep \
     --output benchmarks/results/deep_reading.jsonl
@@ -38,7 +38,7 @@ ABLATIONS = {
     **dict.fromkeys(("init-mean", "init-multiplicative", "init-additive"), "depth-12"),
     **dict.fromkeys(("shallow-mean", "shallow-multiplicative", "shallow-additive"), "shallow-max"),
 }
-"""What each is compared with; the paper's BiLSTM in all but one."""
+"""The system that each is compared with; all but one have the paper's BiLSTM."""
 LONG = 10  # words
 
 
@@ -92,7 +92,7 @@ def figures(comparison: Comparison) -> dict[str, Any]:
 
 
 def kept(folder: Path, corpus: str, system: str, part: str, gold: Sequence[Document]) -> list[list[Document]]:
-    """What every run of a system found in a part."""
+    """The predictions of every run of a system for a part."""
     paths = sorted(folder.glob(f"{corpus}-deep_span-{system}-[0-9]-{part}.jsonl.gz"))
     return [predicted(path, gold) for path in paths]
 

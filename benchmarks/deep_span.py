@@ -1,4 +1,4 @@
-"""What deep spans cost: time and memory of a training step and of prediction, against the bare encoder.
+"""The cost of deep spans: time and memory of a training step and of prediction, compared to the bare encoder.
 
 Random weights and random tokens, in one process, so that only the computation is measured. One JSON line for each row.
 
@@ -290,7 +290,7 @@ def scaling(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def options() -> argparse.Namespace:
-    """What can be chosen."""
+    """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cpu", action="store_true", help="float32 on the CPU instead of bf16 on a GPU")
     parser.add_argument("--tiny", action="store_true", help="a tiny encoder and few tokens: a rehearsal")

@@ -1,4 +1,4 @@
-"""Discontinuous entities on genia-disc and CRAFT with MiniLM: links against what can be done without; one line per run.
+"""Discontinuous entities on genia-disc and CRAFT with MiniLM: links against systems without them; one line per run.
 
 python benchmarks/discontinuous.py --data DATA --seeds 1,2,3 --workers 16 --encoder minilm-disc \
     --predictions FOLDER --output benchmarks/results/discontinuous.jsonl
@@ -31,7 +31,7 @@ PARTS = ("all", "discontinuous", "continuous", "sentences", "fragments")
 
 
 def work(job: Job) -> Row:
-    """One training; its figures by continuity on dev and test, and for `split` those of the rule on top of it."""
+    """One training; its figures by continuity on dev and test, and for `split` the same with the rule on top."""
     from wingspan.training.finish import attempts
 
     row, model, parts = train({**job, "predictions": None})
@@ -53,7 +53,7 @@ def work(job: Job) -> Row:
 
 
 def vars_of(joining: Any) -> dict[str, Any]:
-    """What was chosen on dev."""
+    """The values chosen on dev."""
     return {"fragments": joining.fragments, "bar": joining.bar, "gap": joining.gap}
 
 
@@ -148,7 +148,7 @@ def found(folder: Path, corpus: str, name: str, part: str, right: Sequence[Any])
 
 
 def examples(given: argparse.Namespace) -> None:
-    """What became of the discontinuous test entities with links, first seed: counts by kind, and some of each."""
+    """The outcomes of discontinuous test entities with links, first seed: counts by kind, and some of each."""
     rows = []
     for corpus in given.corpora.split(","):
         right = gold(given.data / corpus, "test", limit=given.limit)
@@ -173,7 +173,7 @@ def examples(given: argparse.Namespace) -> None:
 
 
 def verdict(one: Any, others: Iterable[Any]) -> str:
-    """What stands on the other side in the place of an entity: the likeliest reason first."""
+    """What the other side has in place of an entity: the likeliest reason first."""
     near = [other for other in others if any(a.overlaps(b) for a in one.spans for b in other.spans)]
     if any(other.spans == one.spans for other in near):
         return "under another label"

@@ -1,4 +1,4 @@
-"""How long joining takes at its worst: 200 fragments in one sentence, whatever the links are.
+"""How long joining takes at its worst: 200 fragments in one sentence, with various links.
 
 python benchmarks/joining.py --output benchmarks/results/joining.jsonl
 """

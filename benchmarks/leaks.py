@@ -1,4 +1,4 @@
-"""Leaks: what `train` drops on every corpus, BioRED in the corpora of paper 004, and how long a search takes.
+"""Leaks: documents that `train` drops on every corpus, BioRED in the corpora of paper 004, and how long a search takes.
 
 python benchmarks/leaks.py --data $WINGSPAN_DATA --output benchmarks/results/leaks.jsonl
 

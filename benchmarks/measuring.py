@@ -1,4 +1,4 @@
-"""What benchmarks measure with: rounds that take turns, peak memory, a model that finds as much as a trained one."""
+"""Tools for benchmarks: alternating rounds, peak memory, a model that predicts as much as a trained one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Timing:
 def take_turns(
     floor: Callable[[], Any], ours: Callable[[], Any], rounds: int, *, warm_up: int = 1, on_gpu: bool = False
 ) -> dict[str, Any]:
-    """Floor and ours by turns, so that a busy machine is unfair to neither; the ratio is that of the medians.
+    """Alternates floor and ours, so that a busy machine is unfair to neither; the ratio is that of the medians.
 
     `ratio_cpu` compares the processor time of all threads, which other processes disturb less; `spread` is the least
     and the greatest ratio of a floor and the round right after it.
@@ -124,7 +124,7 @@ def last_layer(learner: Any, read_with: str) -> tuple[Any, slice, int]:
 
 
 def versions() -> dict[str, str]:
-    """What a result depends on besides the code."""
+    """Versions that a result depends on besides the code."""
     import platform
 
     import tokenizers

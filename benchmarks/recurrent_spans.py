@@ -1,4 +1,4 @@
-"""The BiLSTM inside every span against one call for each span: about 2,000 spans, by turns, in one process.
+"""The BiLSTM inside every span against one call for each span: about 2,000 spans, alternating in one process.
 
 python benchmarks/recurrent_spans.py --output benchmarks/results/recurrent_spans.jsonl
 

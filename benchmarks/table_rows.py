@@ -1,8 +1,9 @@
-"""What tables are made of: the lines of result files, and numbers as people read them."""
+"""Helpers of the tables: the lines of result files, Markdown, and numbers as people read them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -10,10 +11,16 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    """The lines of a result file."""
+def rows(name: str, kind: str | None = None) -> list[dict[str, Any]]:
+    """The lines of a result file, all of them or one kind."""
     path = RESULTS / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [row for row in found if kind is None or row["kind"] == kind]
+
+
+def markdown(header: str, lines: Iterable[str]) -> str:
+    """A Markdown table; the cells of the header and of each line are divided by bars."""
+    return "\n".join([f"| {header} |", "|---" * (header.count(" | ") + 1) + "|", *(f"| {line} |" for line in lines)])
 
 
 def spread(values: list[float]) -> str:

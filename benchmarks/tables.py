@@ -1,6 +1,6 @@
 """Tables from result files, written between their markers in the documents: python benchmarks/tables.py [--check]
 
-`--check` changes nothing and fails where a document does not show what the results say.
+`--check` changes nothing and fails if a document does not show the results.
 """
 
 from __future__ import annotations
@@ -8,20 +8,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-import conditional_tables
-import corpora_tables
-import deep_tables
-import discontinuous_tables
-import label_tables
-import leak_tables
-import typed_tables
+import system_tables
 import vector_tables
-from table_rows import rows, spread
+from table_rows import markdown, rows, spread
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -51,6 +45,12 @@ TABLE_4 = {
     "all-shared-spread": "All, shared σ",
     "all-no-sharing": "All, nothing shared",
 }
+PARTIAL = {
+    "full": "both types everywhere",
+    "masked": "diseases in one half, chemicals in the other; silence is open",
+    "unmasked": "the same halves; silence is taken for nothing",
+}
+SIDES = {"dev": "train, dev", "test": "train, test", "dev-test": "dev, test"}
 SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
 
 
@@ -75,20 +75,20 @@ def bundling(name: str = "bundling") -> str:
 
 def throughput() -> str:
     """The cost of prediction over the bare encoder."""
-    lines = ["| what | device | times the floor | seconds | peak memory, MB |", "|---|---|---|---|---|"]
+    lines = []
     for row in rows("throughput"):
         ratio = f"×{row['ratio']:.2f}" if row.get("ratio") is not None else ""
-        lines.append(f"| {row['name']} | {row['device']} | {ratio} | {row['seconds']:.2f} | {row['peak_mb']:.0f} |")
-    return "\n".join(lines)
+        lines.append(f"{row['name']} | {row['device']} | {ratio} | {row['seconds']:.2f} | {row['peak_mb']:.0f}")
+    return markdown("what | device | times the floor | seconds | peak memory, MB", lines)
 
 
 def throughput_gpu() -> str:
     """Tensors to scores on a GPU, and texts to entities beside it."""
-    lines = ["| what | device | times the floor | end to end | peak memory, MB |", "|---|---|---|---|---|"]
-    for row in rows("throughput-gpu"):
-        ratios = f"×{row['ratio']:.2f} | ×{row['end_to_end_ratio']:.2f}"
-        lines.append(f"| {row['name']} | {row['device']} | {ratios} | {row['peak_mb']:.0f} |")
-    return "\n".join(lines)
+    lines = [
+        f"{row['name']} | {row['device']} | ×{row['ratio']:.2f} | ×{row['end_to_end_ratio']:.2f} | {row['peak_mb']:.0f}"
+        for row in rows("throughput-gpu")
+    ]
+    return markdown("what | device | times the floor | end to end | peak memory, MB", lines)
 
 
 def lexicon_coverage() -> str:
@@ -118,11 +118,11 @@ def lexicon() -> str:
 
 def evaluation() -> str:
     """How long scoring and comparing take."""
-    lines = ["| what | sentences | seconds | limit | peak memory, MB |", "|---|---|---|---|---|"]
-    for row in rows("evaluation"):
-        figures = f"{row['sentences']:,} | {row['seconds']:.2f} | {row['limit']} | {row['peak_mb']:,}"
-        lines.append(f"| {row['name']} | {figures} |")
-    return "\n".join(lines)
+    lines = [
+        f"{row['name']} | {row['sentences']:,} | {row['seconds']:.2f} | {row['limit']} | {row['peak_mb']:,}"
+        for row in rows("evaluation")
+    ]
+    return markdown("what | sentences | seconds | limit | peak memory, MB", lines)
 
 
 def compress_generate() -> str:
@@ -166,21 +166,118 @@ def compress_generate_writing() -> str:
 
 
 def bottleneck() -> str:
-    """What the bottleneck costs in prediction, against the linear head."""
-    lines = ["| what | times the linear head | processor time | seconds |", "|---|---|---|---|"]
-    for row in rows("bottleneck"):
-        lines.append(f"| {row['name']} | ×{row['ratio']:.2f} | ×{row['ratio_cpu']:.2f} | {row['seconds']:.2f} |")
-    return "\n".join(lines)
+    """The cost of the bottleneck in prediction, compared to the linear head."""
+    lines = [
+        f"{row['name']} | ×{row['ratio']:.2f} | ×{row['ratio_cpu']:.2f} | {row['seconds']:.2f}"
+        for row in rows("bottleneck")
+    ]
+    return markdown("what | times the linear head | processor time | seconds", lines)
 
 
 def synonyms() -> str:
     """Token recall of held-out synonyms, with synonym training and without."""
-    lines = ["| seed | generations | All | SupVIB + SpanReco |", "|---|---|---|---|"]
-    for row in rows("synonyms"):
+    lines = [
+        f"{row['seed']} | {row['generations']} | {100 * row['all']:.1f} % | {100 * row['spanreco']:.1f} %"
+        for row in rows("synonyms")
+    ]
+    return markdown("seed | generations | All | SupVIB + SpanReco", lines)
+
+
+def partial_annotation() -> str:
+    """BC5CDR with half of its annotation, and two meanings of silence."""
+    found = defaultdict(list)
+    for row in rows("partial_annotation"):
+        found[row["system"]].append(row["test"])
+    lines = []
+    for system, title in PARTIAL.items():
+        figures = " | ".join(spread([run[name] for run in found[system]]) for name in ("f1", "precision", "recall"))
+        lines.append(f"{title} | {figures} | {len(found[system])}")
+    return markdown("training annotation | test F1 | precision | recall | seeds", lines)
+
+
+def label_map() -> str:
+    """Right and confident suggestions, from all evidence and from each kind alone."""
+    lines = []
+    for row in rows("label_map", "biomedical"):
+        share = f"{100 * row['confident_right'] / max(1, row['confident']):.0f} %"
+        some = row["with_training_data"]
         lines.append(
-            f"| {row['seed']} | {row['generations']} | {100 * row['all']:.1f} % | {100 * row['spanreco']:.1f} % |"
+            f"{row['witnesses']} | {row['right']} | {row['confident']} | {row['confident_right']} ({share}) "
+            f"| {some['confident']}, {some['confident_right']}"
         )
-    return "\n".join(lines)
+    header = "evidence | right of 31 | confident | right of these | the 28 with training data: confident, right"
+    return markdown(header, lines)
+
+
+def label_map_disagreements() -> str:
+    """Where all evidence together disagrees with the paper."""
+    lines = [
+        f"{one['corpus']} | {one['label']} | {one['suggested'] or '-'} | {one['confidence']:.2f} "
+        f"| {one['reference'] or '-'}"
+        for row in rows("label_map", "biomedical")
+        if row["witnesses"] == "all evidence"
+        for one in row["disagreements"]
+    ]
+    return markdown("corpus | label | suggested | confidence | paper 004, Table 7", lines)
+
+
+def label_map_threshold() -> str:
+    """CrossNER: how many suggestions reach a threshold, and how many of these are right."""
+    judged, lines = rows("label_map", "crossner"), []
+    for threshold in (0, 0.4, 0.5, 0.6, 0.7, 0.8):
+        sure = [row for row in judged if row["confidence"] >= threshold]
+        right = sum(row["suggested"] == row["right"] for row in sure)
+        share = f"{100 * right / max(1, len(sure)):.0f} %"
+        lines.append(f"{threshold:g} | {len(sure)} of {len(judged)} | {right} ({share})")
+    return markdown("confidence from | suggestions | right", lines)
+
+
+def leaks_corpora() -> str:
+    """Corpora that share documents, ids or many sentences with their own dev and test parts."""
+    lines = []
+    for row in rows("leaks", "corpus"):
+        if row["leaking_train_documents"] or row["shared_ids"] or row["equal_but_short"]:
+            dropped = row["leaking_train_documents"] if row["sides"] != "dev-test" else "–"
+            kinds = " | ".join(map(str, row["kinds"].values()))
+            sides = f"{row['corpus']} | {SIDES[row['sides']]} | {row['against_documents']:,}"
+            rest = f"{row['shared_ids']} | {row['equal_sentences']} | {row['equal_but_short']}"
+            lines.append(f"{sides} | {kinds} | {dropped} | {rest}")
+    return markdown(
+        "corpus | sides | documents | exact | normalized | near | training documents dropped | same id, other text "
+        "| equal sentences | equal but short",
+        lines,
+    )
+
+
+def leaks_biored() -> str:
+    """How much of BioRED the auxiliary corpora of paper 004 hold."""
+    lines = []
+    for row in rows("leaks", "biored"):
+        by_corpus: Counter[str] = Counter()
+        for file, kinds in row["train_files"].items():
+            by_corpus[file.split("/")[0]] += sum(kinds.values())
+        named = ", ".join(f"{name} {count}" for name, count in by_corpus.most_common())
+        mentions = row["mentions"]
+        lines.append(
+            f"`{row['files']}` | {row['part']} | {row['documents']} of {row['against_documents']} | "
+            f"{row['near_documents']} | {row['covered_documents']} | {named} | {mentions['in_leaking_documents']:,} of "
+            f"{mentions['of']:,} | {mentions['annotated_in_training']:,} | {row['seconds']:.1f}"
+        )
+    return markdown(
+        "files | part | exact and normalized | near | sentence by sentence | by corpus | mentions in them "
+        "| annotated there too | seconds",
+        lines,
+    )
+
+
+def leaks_speed() -> str:
+    """Generated documents: time and memory."""
+    lines = []
+    for row in rows("leaks", "generated"):
+        memory = f"{row['peak_mb']:,} ({row['peak_mb_before']:,} before)"
+        copies = f"{row['near']} of {row['edited']}"
+        lines.append(f"{row['train']:,} | {row['against']:,} | {copies} | {row['seconds']:.0f} | {memory}")
+    return markdown("training documents | scored documents | edited copies found | seconds | peak memory, MB", lines)
 
 
 def tuning() -> str:
@@ -215,37 +312,37 @@ TABLES: dict[str, Callable[[], str]] = {
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
     "bundling-second": lambda: bundling("bundling-second"),
-    "partial-annotation": corpora_tables.partial_annotation,
+    "partial-annotation": partial_annotation,
     "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
-    "conditional": conditional_tables.results,
-    "conditional-leaks": conditional_tables.leaks,
-    "conditional-ablations": conditional_tables.ablations,
-    "conditional-corpora": conditional_tables.corpora,
-    "label-map": label_tables.label_map,
-    "label-map-disagreements": label_tables.disagreements,
-    "label-map-threshold": label_tables.threshold,
+    "conditional": system_tables.conditional,
+    "conditional-leaks": system_tables.conditional_leaks,
+    "conditional-ablations": system_tables.conditional_ablations,
+    "conditional-corpora": system_tables.conditional_corpora,
+    "label-map": label_map,
+    "label-map-disagreements": label_map_disagreements,
+    "label-map-threshold": label_map_threshold,
     "vectors-training": vector_tables.training,
     "vectors-nearest": vector_tables.neighbors,
     "vectors-opening": vector_tables.opening,
-    "discontinuous": discontinuous_tables.accuracy,
-    "discontinuous-significance": discontinuous_tables.significance,
-    "discontinuous-intervals": discontinuous_tables.intervals,
-    "discontinuous-examples": discontinuous_tables.examples,
-    "joining": discontinuous_tables.joining,
-    "typed-spans": typed_tables.typed_spans,
-    "recurrent-spans": typed_tables.recurrent_spans,
-    "leaks-corpora": leak_tables.corpora,
-    "leaks-biored": leak_tables.biored,
-    "leaks-speed": leak_tables.speed,
-    "deep-accuracy": deep_tables.accuracy,
-    "deep-reading": deep_tables.reading,
-    "deep-roles": deep_tables.roles,
-    "deep-ablations": deep_tables.ablations,
-    "deep-cost": deep_tables.cost,
-    "deep-scaling": deep_tables.scaling,
-    "deep-predict": deep_tables.prediction,
+    "discontinuous": system_tables.discontinuous,
+    "discontinuous-significance": system_tables.discontinuous_significance,
+    "discontinuous-intervals": system_tables.discontinuous_intervals,
+    "discontinuous-examples": system_tables.discontinuous_examples,
+    "joining": system_tables.joining,
+    "typed-spans": system_tables.typed_spans,
+    "recurrent-spans": system_tables.recurrent_spans,
+    "leaks-corpora": leaks_corpora,
+    "leaks-biored": leaks_biored,
+    "leaks-speed": leaks_speed,
+    "deep-accuracy": system_tables.deep_accuracy,
+    "deep-reading": system_tables.deep_reading,
+    "deep-roles": system_tables.deep_roles,
+    "deep-ablations": system_tables.deep_ablations,
+    "deep-cost": system_tables.deep_cost,
+    "deep-scaling": system_tables.deep_scaling,
+    "deep-predict": system_tables.deep_prediction,
 }
 
 

@@ -1,4 +1,4 @@
-"""What prediction costs over tokenizing and the bare encoder; and one long document in bounded memory, linear time.
+"""The cost of prediction over tokenizing and the bare encoder; and one long document in bounded memory, linear time.
 
     python benchmarks/throughput.py --data $WINGSPAN_DATA --encoder-folder $WINGSPAN_ENCODERS/all-MiniLM-L6-v2 \
         --output benchmarks/results/throughput.jsonl --commit $(git rev-parse --short HEAD)

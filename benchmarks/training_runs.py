@@ -1,4 +1,4 @@
-"""Trains what a plan asks for, side by side in processes of their own; one JSON line per run, none run twice."""
+"""Runs the trainings of a plan in parallel processes; one JSON line per run, none run twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 Job = dict[str, Any]
 Row = dict[str, Any]
 KEY = ("corpus", "recipe", "seed", "encoder", "settings")
-"""What makes a run the same run."""
+"""The identity of a run."""
 
 
 def arguments(about: str | None) -> argparse.ArgumentParser:
@@ -177,5 +177,5 @@ def choices(given: list[str]) -> list[dict[str, str]]:
 
 
 def key(row: dict[str, Any]) -> str:
-    """What makes a run the same run."""
+    """The identity of a run, as text."""
     return json.dumps([row[name] for name in KEY])

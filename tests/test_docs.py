@@ -50,12 +50,12 @@ def workspace(tmp_path, monkeypatch, folders):
         monkeypatch.setitem(HashedEncoder.__init__.__kwdefaults__, name, value)
     gather, prepare = corpora.gather, train_run.prepare
 
-    def few_documents(*given) -> Corpora:
-        corpora = gather(*given)
+    def few_documents(*arguments) -> Corpora:
+        corpora = gather(*arguments)
         return Corpora(corpora.train[:6], corpora.dev[:2], corpora.test[:2])
 
-    def few_epochs(*given):
-        recipe = prepare(*given)
+    def few_epochs(*arguments):
+        recipe = prepare(*arguments)
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
     monkeypatch.setattr(corpora, "gather", few_documents)
@@ -101,7 +101,7 @@ def test_a_page_does_what_it_says(page, workspace, monkeypatch, capsys):
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):
         if block.note == "file":
-            (workspace / block.said).write_text(block.code)
+            (workspace / block.detail).write_text(block.code)
         elif block.language == "python":
             code = compile("\n" * block.line + block.code, str(page), "exec")
             if block.note != "parsed only":
@@ -112,7 +112,7 @@ def test_a_page_does_what_it_says(page, workspace, monkeypatch, capsys):
 
 
 def shell(command: str, shown: str, block: Block, monkeypatch, capsys) -> None:
-    """Runs one command of a page, or checks at least that it can be understood."""
+    """Runs one command of a page; one that is parsed only is checked against its options."""
     program, *arguments = shlex.split(command, comments=True)
     if program == "torchrun":
         assert block.note == "parsed only"
@@ -130,18 +130,18 @@ def shell(command: str, shown: str, block: Block, monkeypatch, capsys) -> None:
         assert program == "wingspan", f"{block.place}: the tests cannot run {program}"
         if "<" in arguments:
             at = arguments.index("<")
-            given = io.BytesIO(Path(arguments[at + 1]).read_bytes())
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(given))
+            text = io.BytesIO(Path(arguments[at + 1]).read_bytes())
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(text))
             del arguments[at : at + 2]
-        wanted = int(found[1]) if (found := EXITS.search(command)) else 0
+        expected = int(exits[1]) if (exits := EXITS.search(command)) else 0
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", [program, *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        said = capsys.readouterr()
-        assert (ended.value.code or 0) == wanted, f"{block.place}: {command}\n{said.out}{said.err}"
+        printed = "".join(capsys.readouterr())
+        assert (ended.value.code or 0) == expected, f"{block.place}: {command}\n{printed}"
         if shown:
-            assert shown == said.out + said.err, f"{block.place}: {command}"
+            assert shown == printed, f"{block.place}: {command}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -217,7 +217,7 @@ NAMED = re.compile(rf"`(?:wingspan\.)?((?:{PACKAGES})(?:\.\w+)+)`")
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_named_files_and_functions_exist(page):
-    own = {block.said for block in blocks(page) if block.note == "file"}
+    own = {block.detail for block in blocks(page) if block.note == "file"}
     for path in re.findall(r"`([\w/]+\.(?:py|sh))`", prose(page)):
         there = any((place / path).exists() for place in PLACES) or list(ROOT.glob(f"tests/**/{path}"))
         assert there or path in own or "NAME" in path, f"{name_of(page)}: {path}"

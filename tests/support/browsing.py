@@ -104,7 +104,7 @@ def chromium() -> Iterator[object]:
 
 @contextmanager
 def opened(browser, path: Path, width: int = 1280, scheme: str = "light") -> Iterator[Page]:
-    """The file in a window of its own."""
+    """The file in a new window."""
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=width < 600, accept_downloads=True
     )

@@ -15,14 +15,14 @@ _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block; `note` and `said` are the comment before it, such as ("file", "mine.py")."""
+    """One fenced block; `note` and `detail` are the comment before it, such as ("file", "mine.py")."""
 
     page: Path
     line: int
     language: str
     code: str
     note: str = ""
-    said: str = ""
+    detail: str = ""
 
     @property
     def place(self) -> str:
@@ -48,7 +48,7 @@ def blocks(page: Path) -> list[Block]:
         elif comment := _NOTE.fullmatch(line.strip()):
             note = (comment[1], comment[2])
         elif line.strip():
-            assert note == ("", ""), f"{page}:{number}: the comment above wants a block here"
+            assert note == ("", ""), f"{page}:{number}: the comment above must be followed by a block"
     assert opened is None, f"{page}: a block is not closed"
     return found
 
@@ -65,7 +65,7 @@ def prose(page: Path) -> str:
 
 
 def links(page: Path) -> list[str]:
-    """Where the page points to, inside of the repository."""
+    """The page's links inside the repository."""
     return [target for target in _LINK.findall(prose(page)) if "://" not in target]
 
 

@@ -1,4 +1,4 @@
-"""A training for the tests that kill it; each run is a process of its own, forked from one that has torch loaded."""
+"""A training for the tests that kill it; each run is a separate process, forked from one that has torch loaded."""
 
 import multiprocessing
 import os
@@ -56,5 +56,5 @@ def run(folder: Path, resume: bool, kill: tuple[str, int] | None, several: bool)
 
 
 def half_a_file(path: Path, *_: object) -> None:
-    """What a kill in the middle of writing leaves: half of a file under a temporary name."""
+    """Leaves half of a file under a temporary name, like a kill in the middle of writing."""
     path.with_name(f".{path.name}.0.new").write_bytes(b"half of")

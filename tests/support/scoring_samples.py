@@ -37,7 +37,7 @@ def wild(rng, most=5):
 
 
 def tame(rng, slots=5):
-    """Both sides flat, and every entity overlaps at most one of the other side: each slot of ten words stands alone."""
+    """Both sides flat, and every entity overlaps at most one of the other side: slots of ten words are independent."""
     gold, found = [], []
     for slot in range(slots):
         for side in (gold, found):

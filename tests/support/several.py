@@ -15,7 +15,7 @@ TYPES = {"drugs": ("Chemical", "Disease"), "genes": ("Disease", "Gene")}
 
 
 def kept(documents: Sequence[Document], name: str) -> tuple[Document, ...]:
-    """The documents as those of a corpus that marks its own types only."""
+    """The documents with only the types that a corpus annotates."""
     return tuple(
         replace(d, dataset=name, entities=tuple(e for e in d.entities if e.label in TYPES[name])) for d in documents
     )

@@ -20,7 +20,7 @@ class Shell:
         self.monkeypatch, self.capsys, self.folder = monkeypatch, capsys, folder
 
     def __call__(self, *arguments: object, code: int = 0, stdin: bytes = b"") -> tuple[str, str]:
-        """What was printed on both outputs, after a look at the exit code."""
+        """The text of both outputs, after checking the exit code."""
         self.monkeypatch.setattr(sys, "argv", ["wingspan", *map(str, arguments)])
         self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         self.capsys.readouterr()

@@ -76,5 +76,5 @@ def grid_of(inputs: Inputs, width: int) -> Candidates:
 
 
 def sizes(overlap: str = "flat", word: int = 5, labels: LabelSet = LABELS) -> Sizes:
-    """What an objective is told."""
+    """The sizes that an objective gets."""
     return Sizes(labels, 4, overlap, word, 1, 1)
