@@ -84,7 +84,7 @@ def analyze(
     """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     console = Console(stderr=json == Path("-"))
     skipped = [name.value for name in skip or []]
@@ -112,7 +112,7 @@ def analyze(
     else:
         raise ValueError("give MODEL and CORPUS, or --gold GOLD with --predicted FILE once or several times")
     if json is not None:
-        write_figures(figures_of(report), json)
+        write_json(figures_of(report), json)
     console.print(f"{output / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -59,7 +59,7 @@ def compare(
     """Compares systems on one corpus: intervals, paired significance, which errors moved, and who wins."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     if train is not None and report is None:
         raise ValueError("--train is for the report; give --report FILE too")
@@ -75,7 +75,7 @@ def compare(
         allow_missing=allow_missing,
     )
     if json is not None:
-        write_figures(result.to_dict(), json)
+        write_json(result.to_dict(), json)
     if json != Path("-"):
         show(result, Console(), examples)
     if report is not None:

@@ -90,7 +90,7 @@ def score(
     """Scores predictions against gold: precision, recall and F1, per label and overall, with counts."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     result = score_files(
         gold,
@@ -103,7 +103,7 @@ def score(
         allow_missing=allow_missing,
     )
     if json is not None:
-        write_figures(figures(result), json)
+        write_json(figures(result), json)
     if json != Path("-"):
         show(result, Console())
 

@@ -75,7 +75,7 @@ def vectors(
 
     from wingspan.encoders.vectors import open_vectors
     from wingspan.training.vector_training import GloveSettings, RunningWords
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     if threads is not None:
         torch.set_num_threads(threads)
@@ -94,7 +94,7 @@ def vectors(
         figures["nearest"] = neighbors(open_vectors(output or texts[0]), nearest, count)
         show_neighbors(figures["nearest"], console)
     if json is not None:
-        write_figures(figures, json)
+        write_json(figures, json)
 
 
 UNKNOWN = "<unk>"
