@@ -51,7 +51,7 @@ ALONE = {"phases.0.epochs": "2"}
 def work(job: Job) -> Row:
     """One training, what it writes for dev entities, and how much of the corpus its lexicon has synonyms for."""
     from wingspan.corpora.lexicon import coverage, load
-    from wingspan.report.writing import bleu2, examples, regenerate, token_accuracy
+    from wingspan.report.generation import bleu2, examples, regenerate, token_accuracy
 
     row, model, parts = train(job)
     lexicon = load(job["lexicon"])

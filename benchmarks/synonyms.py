@@ -23,7 +23,7 @@ from measuring import versions
 from wingspan.corpora.formats import read
 from wingspan.corpora.lexicon import Lexicon, load
 from wingspan.recipe import Phase
-from wingspan.report.writing import Written, regenerate, synonym_recall
+from wingspan.report.generation import Written, regenerate, synonym_recall
 from wingspan.training.run import prepare, train
 
 SETTINGS = {"train.batch_size": 16, "terms.generate.weight": 1.0, "terms.generate.objective.latent_size": 128}

@@ -199,5 +199,5 @@ def test_sentences_of_another_conversion_against_whole_abstracts():
 
 def test_reports_take_them_too():
     subject = Subject.of(GOLD, {"tagger": [ROWS]})
-    assert [d.text for d in subject.found("tagger")] == [FIRST, SECOND]
-    assert recognition(GOLD, subject.found("tagger")).micro.tp == 2
+    assert [d.text for d in subject.predicted("tagger")] == [FIRST, SECOND]
+    assert recognition(GOLD, subject.predicted("tagger")).micro.tp == 2

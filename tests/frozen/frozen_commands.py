@@ -198,7 +198,7 @@ def model_commands() -> Iterator[tuple[str, Command]]:
         Command(
             (
                 "analyze models/discontinuous-proposals colors-dev.jsonl --train colors.jsonl --samples 50 "
-                "--output report --device cpu --json figures.json",
+                "--output report --device cpu --robustness --json figures.json",
             ),
             ("figures.json",),
         ),

@@ -11,7 +11,7 @@ from tiny import DRUG, GENE, gold_of, of_length, sizes, vectors, word_inputs
 
 from trainings import FAST, HASHED, dev_documents, train_documents
 from wingspan.candidates import Given, Grid
-from wingspan.cli.analyze import Settings, analyze_model, figures_of
+from wingspan.cli.analyze import Settings, analyze_model, tables_of
 from wingspan.cli.evaluate import evaluate_model
 from wingspan.cli.predict import predict_inputs
 from wingspan.cli.recipes import describe_model
@@ -276,7 +276,7 @@ def test_the_report_has_the_analyses_of_the_paper_and_no_f1(model, tmp_path):
     report = analyze_model(str(folder), tmp_path / "test.jsonl", tmp_path / "out", None, Settings(), QUIET)
     names = {block.name for block in report.blocks() if hasattr(block, "name")}
     assert {"typing", "taken-for", "epochs", "true-chances", "discrepancies", "chances-pca"} <= names
-    tables = figures_of(report)
+    tables = tables_of(report)
     assert tables["typing"]["rows"][-1][2:] == [tables["typing"]["rows"][-1][2], sum(map(sum, counts(tables)))]
     assert not re.search(r"\bF1\b|\bRecall\b|Recognition", (tmp_path / "out" / "report.html").read_text())
 

@@ -18,7 +18,7 @@ from wingspan.objectives.generation import Generation
 from wingspan.recipe import OneOf, Phase, Recipe, Term, bundle, with_proposals
 from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import compress_generate, find, variants
-from wingspan.report.writing import bleu2, examples, regenerate, synonym_recall, token_accuracy
+from wingspan.report.generation import bleu2, examples, regenerate, synonym_recall, token_accuracy
 from wingspan.text import Document, Entity, Span
 from wingspan.training.state import load_phase
 
@@ -118,7 +118,7 @@ def test_each_phase_is_kept_and_can_be_analyzed(tmp_path):
     assert regenerate(two, documents) == regenerate(model, documents)
     with pytest.raises(ValueError, match="phase 3 is not kept; there are phase-1, phase-2"):
         load_phase(folder, 3)
-    with pytest.raises(ValueError, match="what generates is not saved for prediction"):
+    with pytest.raises(ValueError, match="decoders are not saved for prediction"):
         regenerate(wingspan.load(folder, device="cpu"), documents)
 
 

@@ -16,7 +16,8 @@ from wingspan.model import tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Term, with_proposals
 from wingspan.recognizer import Recognizer
-from wingspan.report.collect import collect, load_collected, templates_of
+from wingspan.report.collect import collect, templates_of
+from wingspan.report.geometry import load_collected
 from wingspan.spans.contextual import ContextualSpans
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity, Span

@@ -49,7 +49,7 @@ def test_equal_chances_are_stable_though_wrong():
 def test_chance_map_is_a_pca_of_chances():
     """Chances of three classes lie on a plane: two axes hold all of it."""
     points = chance_map(ROWS)
-    assert points.what == "chance"
+    assert points.kind == "chance"
     assert points.mark.tolist() == ["right", "wrong", "right", "wrong"]
     assert sum(points.shares) == pytest.approx(1.0)
     expected = np.array(CHANCE)[[0, 1, 2, 4]]

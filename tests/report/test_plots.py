@@ -15,31 +15,30 @@ from collected_rows import rows_of
 import wingspan
 from trainings import dev_documents, tiny, train_documents
 from wingspan.report import plots
-from wingspan.report.collect import Collected, collect, load_collected
+from wingspan.report.collect import collect
 from wingspan.report.geometry import (
+    Collected,
     before_and_after,
     chance_map,
-    class_cosines,
     cosine_by_overlap,
     discrepancies,
     label_map,
+    load_collected,
     losses_by_epoch,
     norms_by_class,
     span_map,
-    template_cosines,
     true_chances,
 )
 from wingspan.report.plots import (
     INK,
-    MOST_COLORS,
     OTHER,
-    PALETTE_OF_FIGURES,
     colors_of,
     png_of,
     save_figure,
-    shown,
+    short_name,
     svg_of,
 )
+from wingspan.views.entities import PALETTE, label_colors
 
 
 def figures_of(rows: Collected, journal, method: str) -> dict:
@@ -52,8 +51,6 @@ def figures_of(rows: Collected, journal, method: str) -> dict:
         "labels": plots.points_figure(label_map(rows.templates, rows.classes, method=method)),
         "overlap": plots.overlap_figure({"one": cosine_by_overlap(rows), "other": cosine_by_overlap(rows, "vector")}),
         "norms": plots.norms_figure(norms_by_class(rows)),
-        "classes": plots.cosines_figure(*class_cosines(rows), "features"),
-        "templates": plots.cosines_figure(rows.classes, template_cosines(rows), "templates"),
         "violins": plots.violins_figure(true_chances(rows)),
         "volcano": plots.volcano_figure(discrepancies(rows)),
         "losses": plots.losses_figure(losses_by_epoch(journal)),
@@ -102,7 +99,7 @@ def test_odd_labels_and_few_rows(tmp_path):
         check(figure, name)
     drawn = svg_of(plots.points_figure(span_map(rows)), "odd")
     texts = {part.text.strip() for part in ET.fromstring(drawn).iter() if part.tag.endswith("text") and part.text}
-    assert {"_hidden$x_2$", "<b>&", "药物", shown(names[4])} <= texts
+    assert {"_hidden$x_2$", "<b>&", "药物", short_name(names[4])} <= texts
 
 
 def test_no_rows_at_all(tmp_path):
@@ -112,19 +109,20 @@ def test_no_rows_at_all(tmp_path):
         check(figure, name)
 
 
-def test_ten_types_are_colored():
+def test_the_most_frequent_types_are_colored_as_on_the_page():
     names = [f"type {at:02}" for at in range(13) for _ in range(13 - at)]
     colors = colors_of(names)
-    assert [colors[f"type {at:02}"] for at in range(10)] == list(PALETTE_OF_FIGURES)
-    assert {colors[f"type {at}"] for at in (10, 11, 12)} == {OTHER}
+    frequent = [f"type {at:02}" for at in range(8)]
+    assert {name: colors[name] for name in frequent} == label_colors(frequent)
+    assert {colors[name] for name in frequent} == set(PALETTE)
+    assert {colors[f"type {at:02}"] for at in range(8, 13)} == {OTHER}
     rows = rows_of(
         np.random.default_rng(0).normal(size=(len(names), 3)),
         [1 + int(n[-2:]) for n in names],
         ("", *sorted(set(names))),
     )
     drawn = svg_of(plots.points_figure(span_map(rows)), "many")
-    assert "3 others" in drawn
-    assert MOST_COLORS == 10
+    assert "5 others" in drawn
 
 
 def test_palette_can_be_seen_on_light_and_dark():
@@ -135,7 +133,7 @@ def test_palette_can_be_seen_on_light_and_dark():
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
-    for color in (*PALETTE_OF_FIGURES, OTHER):
+    for color in (*PALETTE, OTHER):
         light, dark = 1.05 / (luminance(color) + 0.05), (luminance(color) + 0.05) / (luminance("#161616") + 0.05)
         assert light >= 2, color
         assert dark >= 3, color

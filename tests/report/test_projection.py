@@ -86,7 +86,7 @@ def test_a_map_shows_gold_spans_only():
     assert points.group.tolist() == ["Drug", "Drug", "Gene"]
     assert points.mark.tolist() == ["right", "wrong", "right"]
     assert points.text.tolist() == ["span 0", "span 1", "span 2"]
-    assert (points.what, points.method) == ("feature", "pca")
+    assert (points.kind, points.method) == ("feature", "pca")
     assert points.shares is not None
     assert sum(points.shares) == pytest.approx(1.0)
     assert points.silhouette == pytest.approx(silhouette(ROWS.feature[:3], ["Drug", "Drug", "Gene"]))
@@ -107,7 +107,7 @@ def test_a_map_has_a_limit():
 
 def test_before_and_after():
     before, after = before_and_after(ROWS, "pca")
-    assert (before.what, after.what) == ("vector", "feature")
+    assert (before.kind, after.kind) == ("vector", "feature")
     assert before.shares == pytest.approx((1.0, 0.0))  # the vectors have one dimension
     assert before.text.tolist() == after.text.tolist()
 

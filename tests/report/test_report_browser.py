@@ -8,7 +8,7 @@ from reported import EVIL, damaged, every_block, gold
 
 from wingspan.cli import show
 from wingspan.corpora.formats import write
-from wingspan.report import Asked, from_documents, report_of
+from wingspan.report import ReportOptions, from_documents, report_of
 from wingspan.report.blocks import Subject
 from wingspan.report.html import write_report
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory, browser):
         report_of(
             "Two systems",
             subject,
-            from_documents(subject, Asked(samples=20, attributes=["entity_length", "nested_role"])),
+            from_documents(subject, ReportOptions(samples=20, attributes=["entity_length", "nested_role"])),
             {},
         ),
         folder / "real.html",

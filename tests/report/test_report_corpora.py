@@ -1,7 +1,7 @@
 """The chapter on several corpora, from scores by hand."""
 
 from wingspan.evaluation.scores import recognition
-from wingspan.report.corpora import by_corpus
+from wingspan.report.scores import by_corpus
 from wingspan.text import Document, Entity
 
 

@@ -8,7 +8,7 @@ import pytest
 from pages import ROOT
 
 from wingspan.corpora.formats import read
-from wingspan.report.collect import load_collected
+from wingspan.report.geometry import load_collected
 
 PAGE = ROOT / "docs" / "analysis.md"
 ATTRIBUTES = ["entity_length", "text_length", "label_consistency", "entity_density", "nested_role"]
@@ -28,7 +28,7 @@ def analyzed(prepared, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("analyzed")
     model, dev, train = (prepared / name for name in ("model", "dev.jsonl", "train.jsonl"))
     console = Console(quiet=True)
-    settings = Settings(samples=20, attributes=ATTRIBUTES)
+    settings = Settings(samples=20, attributes=ATTRIBUTES, robustness=True)
     analyze_model(str(model), dev, folder, train, settings, console, device="cpu")
     return folder
 
@@ -51,7 +51,7 @@ def written(prepared, tmp_path_factory) -> Path:
     recipe = replace(recipe, phases=tuple(replace(phase, epochs=1) for phase in recipe.phases))
     folder = tmp_path_factory.mktemp("written")
     wingspan.train(recipe, train=prepared / "train.jsonl", output=folder / "run", device="cpu")
-    settings = Settings(samples=5, attributes=["entity_length"], skip=["robustness"])
+    settings = Settings(samples=5, attributes=["entity_length"])
     dev, console = prepared / "dev.jsonl", Console(quiet=True)
     analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu")
     return folder / "out"
@@ -65,7 +65,7 @@ def several(tmp_path_factory) -> Path:
     from several import save_two
 
     import wingspan
-    from wingspan.cli.analyze import Settings, Several, analyze_model
+    from wingspan.cli.analyze import CorporaOptions, Settings, analyze_model
 
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("several")
@@ -73,10 +73,11 @@ def several(tmp_path_factory) -> Path:
     corpora = save_two(folder, 'label_map = "map.tsv"', number=6)
     recipe = small("conditional", batch_size=4, learning_rate=2e-2)
     wingspan.train(recipe, corpora=corpora, output=folder / "run", device="cpu")
-    settings = Settings(samples=5, attributes=["entity_length"], skip=["robustness"])
+    settings = Settings(samples=5, attributes=["entity_length"])
     dev, console = folder / "drugs-dev.jsonl", Console(quiet=True)
-    asked = Several(corpora)
-    analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu", several=asked)
+    analyze_model(
+        str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu", corpora=CorporaOptions(corpora)
+    )
     return folder / "out"
 
 
@@ -197,7 +198,7 @@ def test_every_function_on_the_list_exists():
     from importlib import import_module
 
     for paper, what, functions, _ in ROW.findall(PAGE.read_text()):
-        for name in re.findall(r"`((?:evaluation|analysis|corpora|experiments|record)\.[\w.]+)`", functions):
+        for name in re.findall(r"`((?:evaluation|report|corpora|experiments|recipe_json)\.[\w.]+)`", functions):
             module, _, function = name.rpartition(".")
             assert hasattr(import_module(f"wingspan.{module}"), function), f"{paper} {what}: {name}"
 
@@ -237,6 +238,6 @@ def test_a_tagger_is_said_to_have_no_spans(prepared, tmp_path):
         device="cpu",
     )
     model = Recognizer.from_pretrained(tmp_path / "tagger")
-    section = collected(model, list(read(prepared / "dev.jsonl")), tmp_path, tmp_path, 1, tmp_path / "tagger")
+    section = collected(model, list(read(prepared / "dev.jsonl")), tmp_path, 1, tmp_path / "tagger")
     assert not (tmp_path / "collected.npz").exists()
     assert "span" in section.blocks[0].paragraphs[0]

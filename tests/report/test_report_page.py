@@ -7,8 +7,8 @@ import pytest
 from reported import EVIL, every_block
 
 from wingspan.report.blocks import Column, Prose, Report, Section, Table
+from wingspan.report.errors import cropped, windows
 from wingspan.report.html import as_text, rendered, write_report, write_tables
-from wingspan.report.mistakes import cropped, windows
 from wingspan.report.plots import drawn, lines
 from wingspan.text import Document, Entity, Span
 

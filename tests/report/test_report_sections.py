@@ -2,9 +2,9 @@
 
 import pytest
 
-from wingspan.report import Asked, from_documents, report_of
+from wingspan.report import ReportOptions, from_documents, report_of
 from wingspan.report.blocks import Examples, Figure, Report, Subject, Table
-from wingspan.report.certainty import problem_of
+from wingspan.report.breakdown import calibration_problem
 from wingspan.text import Document, Entity
 
 TEXTS = ("aspirin cures heart pain", "EGFR and aspirin")
@@ -27,14 +27,14 @@ TRAINING = [Document("t", "aspirin", (Entity.at("Gene", 0, 7),))]
 @pytest.fixture(scope="module")
 def two() -> Report:
     subject = Subject.of(GOLD, {"A": [FIRST], "B": [SECOND]}, TRAINING)
-    return report_of("two", subject, from_documents(subject, Asked(samples=50)), {})
+    return report_of("two", subject, from_documents(subject, ReportOptions(samples=50)), {})
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> Report:
     subject = Subject.of(GOLD, {"A": [FIRST[::-1]]})
     figures = tmp_path_factory.mktemp("figures")
-    return report_of("one", subject, from_documents(subject, Asked(figures, samples=50)), {})
+    return report_of("one", subject, from_documents(subject, ReportOptions(figures, samples=50)), {})
 
 
 def table(report: Report, name: str) -> dict[object, tuple]:
@@ -120,8 +120,10 @@ def test_documents_meet_by_id_and_an_empty_gold_is_said(one):
 def test_what_happened_to_predictions_of_other_tools_is_said():
     rows = [Document(f"row{n}", text) for n, text in enumerate(["aspirin cures", "heart pain", "EGFR and aspirin"])]
     subject = Subject.of(GOLD, {"tagger": [rows]})
-    assert [document.text for document in subject.found("tagger")] == list(TEXTS)
-    report = report_of("rows", subject, from_documents(subject, Asked(samples=5, attributes=["entity_length"])), {})
+    assert [document.text for document in subject.predicted("tagger")] == list(TEXTS)
+    report = report_of(
+        "rows", subject, from_documents(subject, ReportOptions(samples=5, attributes=["entity_length"])), {}
+    )
     notes = next(block for block in report.blocks() if getattr(block, "name", "") == "notes")
     assert all(note.startswith("Note: tagger: ") for note in notes.paragraphs)
 
@@ -137,5 +139,5 @@ def test_what_happened_to_predictions_of_other_tools_is_said():
 )
 def test_why_scores_cannot_be_looked_at(scores, said):
     found = documents([chemical(n, n + 1, score) for n, score in enumerate(scores)], [])
-    assert problem_of(found).startswith(said)
-    assert bool(problem_of(found)) == bool(said)
+    assert calibration_problem(found).startswith(said)
+    assert bool(calibration_problem(found)) == bool(said)

@@ -36,7 +36,19 @@ def test_a_system_that_depends_on_case():
     assert (lower.drop, lower.changed) == (0, 2)  # aspirin and codeine are known; document 3 is in lower case already
     assert (upper.drop, upper.changed, upper.scores.micro.fn) == (100, 3, 3)
     assert broken.drop == 0
-    assert upper.to_dict()["labels"]["Drug"] == {"f1": 0, "drop": 100}
+    assert upper.labels == {"Drug": 100}
+
+
+def test_known_predictions_are_not_made_again():
+    shown = []
+
+    def predict(documents):
+        shown.append([document.text for document in documents])
+        return lookup(documents)
+
+    predicted = lookup([replace(document, entities=()) for document in GOLD])
+    assert robustness(predict, GOLD, ["lower_case"], predicted=predicted) == robustness(lookup, GOLD, ["lower_case"])
+    assert shown == [[document.text.lower() for document in GOLD]]
 
 
 def test_a_model_is_asked_under_every_perturbation():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wingspan.report.collect import Collected
+from wingspan.report.geometry import Collected
 
 
 def rows_of(

@@ -1,12 +1,10 @@
-"""The command that explains results: `analyze`."""
+"""`wingspan analyze`: one report that explains results, from documents or from a model. Imports torch only with one."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,25 +15,22 @@ from wingspan.cli import app
 from wingspan.cli.compare import name_systems, read_systems
 from wingspan.cli.options import BatchSize, Device, Json, Parts, Threads, pairs, trusted, use_threads
 from wingspan.cli.score import documents
-from wingspan.corpora.formats import write as save
+from wingspan.corpora.formats import write as write_documents
 from wingspan.evaluation.comparison import Comparison
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.transfer import CorpusModel, Transfer, transfer_matrix
 from wingspan.text import Document
+from wingspan.views.console import say, write_json
 
 if TYPE_CHECKING:
     from wingspan.recognizer import Recognizer
-    from wingspan.report import Asked, Step
-    from wingspan.report.blocks import Report, Section
-    from wingspan.report.collect import Latent
+    from wingspan.report.blocks import Report, Section, Subject
     from wingspan.training.multi_corpus import CorporaPlan
 
-
-class Chapter(StrEnum):
-    """What needs the model once more."""
-
-    robustness = "robustness"
-    representation = "representation"
+MOST_PERTURBED = 300  # documents; each perturbation is another prediction of all of them
+MOST_MAPPED = 300  # test documents of each corpus that are mapped or scored across corpora (004, Figure 4)
+Step = Callable[[str], object]
+"""Receives the name of each step, for a person who waits."""
 
 
 @app.command(
@@ -58,19 +53,24 @@ def analyze(
     ] = None,
     attribute: Annotated[
         list[str] | None,
-        typer.Option(help="A bucket attribute, entity:KEY or document:KEY for what the corpus says; otherwise all."),
+        typer.Option(help="A bucket attribute, or entity:KEY or document:KEY of the corpus; otherwise all attributes."),
     ] = None,
     quantiles: Annotated[
-        int | None, typer.Option(min=2, help="So many buckets of equal size, instead of the papers' intervals.")
+        int | None, typer.Option(min=2, help="This number of buckets of equal size, instead of the papers' intervals.")
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Bootstrap samples behind intervals and p-values.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Decides every draw.")] = 1,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
-    skip: Annotated[list[Chapter] | None, typer.Option(help="Leave out this chapter, which takes its time.")] = None,
+    robustness: Annotated[
+        bool, typer.Option("--robustness", help="CorpusModel perturbed documents too, for a chapter on the drop in F1.")
+    ] = False,
+    skip_representation: Annotated[
+        bool, typer.Option("--skip-representation", help="Leave out the chapter on spans, which takes its time.")
+    ] = False,
     corpora: Annotated[
-        Path | None, typer.Option(help="Of a model of several corpora: a corpora.toml, for a chapter on each of them.")
+        Path | None, typer.Option(help="For a model of several corpora: a corpora.toml, for a chapter on each of them.")
     ] = None,
     transfer: Annotated[
         list[str] | None, typer.Option(help="NAME=MODEL: a model of one of these corpora, to be scored on the others.")
@@ -82,16 +82,20 @@ def analyze(
     threads: Threads = None,
 ) -> None:
     """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
-    from rich.console import Console
-
-    from wingspan.views.console import write_figures
-
     console = Console(stderr=json == Path("-"))
-    skipped = [name.value for name in skip or []]
-    settings = Settings(format, predicted_format, samples, seed, attribute, quantiles, allow_missing, skipped)
+    settings = Settings(
+        format,
+        predicted_format,
+        samples,
+        seed,
+        attribute,
+        quantiles,
+        allow_missing,
+        robustness,
+        not skip_representation,
+    )
     if model is not None and corpus is not None and gold is None and not predicted:
         use_threads(threads)
-
         if transfer and corpora is None:
             raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
         models = pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr")
@@ -105,20 +109,20 @@ def analyze(
             batch_size=batch_size,
             parts=trusted(parts),
             device=device,
-            several=Several(corpora, models, device) if corpora is not None else None,
+            corpora=CorporaOptions(corpora, models, device) if corpora is not None else None,
         )
     elif model is None and corpus is None and gold is not None and predicted:
         report = analyze_documents(gold, predicted, output, train, settings, console)
     else:
         raise ValueError("give MODEL and CORPUS, or --gold GOLD with --predicted FILE once or several times")
     if json is not None:
-        write_figures(figures_of(report), json)
-    console.print(f"{output / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
+        write_json(tables_of(report), json)
+    say(console, str(output / "report.html"))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked for besides the files."""
+    """Options besides the files."""
 
     format: str | None = None
     predicted_format: str | None = None
@@ -127,20 +131,26 @@ class Settings:
     attributes: Sequence[str] | None = None
     quantiles: int | None = None
     allow_missing: bool = False
-    skip: Sequence[str] = ()
+    robustness: bool = False
+    representation: bool = True
 
-    def chapters(self, output: Path) -> Asked:
-        """What the chapters on documents are told."""
-        from wingspan.report import Asked
+    def documents(self, path: Path | None) -> list[Document] | None:
+        """The documents of a corpus, if there is one."""
+        return documents(path, self.format) if path is not None else None
 
-        return Asked(output / "figures", self.samples, self.seed, self.attributes, self.quantiles)
+    def chapters(self, subject: Subject, output: Path, step: Step) -> list[Section]:
+        """The chapters for which documents are enough."""
+        from wingspan.report import ReportOptions, from_documents
+
+        options = ReportOptions(output / "figures", self.samples, self.seed, self.attributes, self.quantiles)
+        return from_documents(subject, options, step)
 
 
 def analyze_documents(
     gold: Path, predicted: Sequence[str], output: Path, train: Path | None, settings: Settings, console: Console
 ) -> Report:
-    """Gold and predicted documents are enough for most chapters; a system is FILE, NAME=FILE or NAME=FILE,FILE,..."""
-    from wingspan.report import from_documents, report_of
+    """A report from gold and predicted documents; a system is FILE, NAME=FILE or NAME=FILE,FILE,..."""
+    from wingspan.report import report_of
     from wingspan.report.blocks import Subject
 
     named = name_systems(predicted)
@@ -149,11 +159,11 @@ def analyze_documents(
         subject = Subject.of(
             documents(gold, settings.format),
             read_systems(named, settings.predicted_format or settings.format),
-            documents(train, settings.format) if train else None,
+            settings.documents(train),
             allow_missing=settings.allow_missing,
         )
-        forget_the_last(output)
-        sections = from_documents(subject, settings.chapters(output), step)
+        remove_report(output)
+        sections = settings.chapters(subject, output, step)
         sources = {"gold": gold.name, **{name: ", ".join(path.name for path in paths) for name, paths in named.items()}}
         report = report_of(f"{gold.stem}: {', '.join(named)}", subject, sections, sources)
         step("writing")
@@ -161,13 +171,27 @@ def analyze_documents(
     return report
 
 
-def forget_the_last(output: Path) -> None:
-    """Removes what an earlier report left in the folder, its page first; predictions stay, for they may be an input."""
+def write_comparison(
+    comparison: Comparison, predicted: Sequence[str], path: Path, train: Path | None, settings: Settings
+) -> None:
+    """The report of `wingspan compare --report`: one file."""
+    from wingspan.report import ReportOptions, from_documents, report_of
+    from wingspan.report.blocks import Subject
+    from wingspan.report.html import write_report
+
+    systems = read_systems(name_systems(predicted), settings.predicted_format or settings.format)
+    training = settings.documents(train)
+    subject = Subject.of(comparison.gold, systems, training, allow_missing=settings.allow_missing)
+    sections = from_documents(subject, ReportOptions(comparison=comparison))
+    write_report(report_of(" and ".join(systems), subject, sections, {}, folder=False), path)
+
+
+def remove_report(output: Path) -> None:
+    """Removes an earlier report from the folder, its page first; predictions stay, for they may be an input."""
     page = output / "report.html"
     if page.is_file():
-        page.unlink()
-        left = [path for kind in ("tables/*.csv", "figures/*.svg", "figures/*.png") for path in output.glob(kind)]
-        for path in (output / "collected.npz", *left):
+        files = [path for kind in ("tables/*.csv", "figures/*.svg", "figures/*.png") for path in output.glob(kind)]
+        for path in (page, output / "collected.npz", *files):
             path.unlink(missing_ok=True)
 
 
@@ -179,22 +203,7 @@ def write(report: Report, output: Path) -> None:
     write_report(report, output / "report.html")
 
 
-def write_comparison(
-    comparison: Comparison, predicted: Sequence[str], path: Path, train: Path | None, settings: Settings
-) -> None:
-    """The report of `wingspan compare --report`: one file."""
-    from wingspan.report import Asked, from_documents, report_of
-    from wingspan.report.blocks import Subject
-    from wingspan.report.html import write_report
-
-    found = read_systems(name_systems(predicted), settings.predicted_format or settings.format)
-    training = documents(train, settings.format) if train else None
-    subject = Subject.of(comparison.gold, found, training, allow_missing=settings.allow_missing)
-    sections = from_documents(subject, Asked(comparison=comparison))
-    write_report(report_of(" and ".join(found), subject, sections, {}, folder=False), path)
-
-
-def figures_of(report: Report) -> dict[str, Any]:
+def tables_of(report: Report) -> dict[str, Any]:
     """Every table of the report as plain data."""
     from wingspan.report.blocks import Table
 
@@ -211,19 +220,15 @@ def figures_of(report: Report) -> dict[str, Any]:
 
 @contextmanager
 def steps(console: Console) -> Iterator[Step]:
-    """Says what is being worked on, on a terminal only."""
+    """Shows the current step, on a terminal only."""
     if not console.is_terminal:
         yield lambda _: None
         return
     with console.status("starting") as status:
-        yield lambda name: status.update(name)
+        yield status.update
 
 
-# --- `wingspan analyze MODEL CORPUS`: predictions, collected spans, perturbed documents, and the report on them.
-
-
-MOST_PERTURBED = 300
-"""How many documents are perturbed: each perturbation is another prediction of all of them."""
+# With a model: predictions, collected spans, generated entities, perturbed documents on request.
 
 
 def analyze_model(
@@ -237,155 +242,147 @@ def analyze_model(
     batch_size: int = 32,
     parts: Sequence[str] = (),
     device: str | None = None,
-    several: Several | None = None,
+    corpora: CorporaOptions | None = None,
 ) -> Report:
-    """Predicts the corpus and looks at documents, spans and the training; predictions and span rows are kept.
+    """Predicts the corpus once and looks at documents, spans and the training; predictions and span rows are kept.
 
-    With `several`, there is a chapter on its corpora, and their test documents are among the spans.
+    With `corpora`, there is a chapter on them, and their test documents are among the spans.
     """
     from wingspan.recognizer import Recognizer
-    from wingspan.report import from_documents, report_of
+    from wingspan.report import report_of
     from wingspan.report.blocks import Subject
-    from wingspan.report.scores import typed
+    from wingspan.report.scores import typing_accuracy
 
     with steps(console) as step:
         step("reading")
         recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
         gold = documents(corpus, settings.format)
-        plan = several.plan() if several is not None else None
-        training = documents(train, settings.format) if train else None
+        plan = corpora.plan() if corpora is not None else None
+        training = settings.documents(train)
         step("predicting")
-        found = recognizer.predict(gold, batch_size=batch_size)
-        forget_the_last(output)
+        predicted = recognizer.predict(gold, batch_size=batch_size)
+        remove_report(output)
         output.mkdir(parents=True, exist_ok=True)
-        save(found, output / "predictions.jsonl")
+        write_documents(predicted, output / "predictions.jsonl")
         name = recognizer.recipe.name
-        subject = Subject.of(gold, {name: [found]}, training)
-        if recognizer.recipe.protocol == "typing":
-            sections = [typed(subject, name)]
-        else:
-            sections = [*from_documents(subject, settings.chapters(output), step)]
-        if several is not None and plan is not None:
+        subject = Subject.of(gold, {name: [predicted]}, training)
+        typing = recognizer.recipe.protocol == "typing"
+        sections = [typing_accuracy(subject, name)] if typing else settings.chapters(subject, output, step)
+        if corpora is not None and plan is not None:
             step("corpora")
-            sections.append(across_corpora(recognizer, plan, several, batch_size))
-        sections += chapters(recognizer, Path(model), gold, output, settings, batch_size, step, plan)
+            sections.append(across_corpora(recognizer, plan, corpora, batch_size))
+        if settings.robustness and not typing:
+            step("perturbing")
+            sections.append(perturbed(recognizer, gold, predicted, settings.seed, batch_size))
+        rows = [*gold, *auxiliary_documents(plan)] if plan is not None else gold
+        sections += model_chapters(recognizer, Path(model), gold, rows, output, settings, batch_size, step)
         report = report_of(f"{name} on {corpus.stem}", subject, sections, {"model": str(model), "corpus": corpus.name})
         step("writing")
         write(report, output)
     return report
 
 
-def chapters(
+def perturbed(
+    recognizer: Recognizer, gold: Sequence[Document], predicted: Sequence[Document], seed: int, batch_size: int
+) -> Section:
+    """The chapter on robustness; the predictions for the documents as they are are known already."""
+    from wingspan.report.model import robustness, robustness_chapter
+
+    every = -(-len(gold) // MOST_PERTURBED)
+    chosen = gold[::every]
+    predict = predictor(recognizer, None, batch_size)
+    return robustness_chapter(robustness(predict, chosen, predicted=predicted[::every], seed=seed), len(chosen))
+
+
+def model_chapters(
     recognizer: Recognizer,
     folder: Path,
     gold: Sequence[Document],
+    rows: Sequence[Document],
     output: Path,
     settings: Settings,
     batch_size: int,
     step: Step,
-    plan: CorporaPlan | None = None,
 ) -> Iterator[Section]:
-    """The chapters that need the model."""
+    """The chapters on spans (of the documents `rows`), on generated entities and on the training."""
     from wingspan.recipe_json import as_json
-    from wingspan.report.model import perturbed, robustness, trained
-    from wingspan.report.writing import generation_of, regenerate, writing
+    from wingspan.report.generation import generation_chapter, generation_of, regenerate
+    from wingspan.report.model import training_chapter
 
-    figures = output / "figures"
-    if "robustness" not in settings.skip and recognizer.recipe.protocol == "recognition":
-        step("perturbing")
-        chosen = gold[:: -(-len(gold) // MOST_PERTURBED)]
-
-        def predict(documents: Sequence[Document]) -> Sequence[Document]:
-            return recognizer.predict(documents, batch_size=batch_size)
-
-        yield perturbed(robustness(predict, chosen, seed=settings.seed), len(chosen))
-    writer = with_decoders(folder, recognizer)
-    if "representation" not in settings.skip:
+    generator = with_decoders(folder, recognizer)
+    if settings.representation:
         step("collecting spans")
-        rows = [*gold, *sampled(plan)] if plan is not None else gold
-        yield collected(writer or recognizer, rows, output, figures, settings.seed, folder)
-    if writer is not None:
+        yield collected(generator or recognizer, rows, output, settings.seed, folder)
+    if generator is not None:
         step("writing entities again")
-        tasks = generation_of(writer).tasks
-        yield writing({task: regenerate(writer, gold, task=task, batch_size=batch_size) for task in tasks})
-    journal = folder / "journal.jsonl"
+        tasks = generation_of(generator).tasks
+        yield generation_chapter(
+            {task: regenerate(generator, gold, task=task, batch_size=batch_size) for task in tasks}
+        )
     parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
     facts = {"system": recognizer.recipe.paper, "parameters": parameters, **recognizer.facts}
-    yield trained(as_json(recognizer.recipe), facts, journal if journal.is_file() else None, figures)
+    yield training_chapter(as_json(recognizer.recipe), facts, folder / "journal.jsonl", output / "figures")
 
 
 def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:
     """The model with the decoders of its training, where the recipe has them and the run kept them."""
     from wingspan.objectives.generation import Generation
+    from wingspan.recipe import made_by
     from wingspan.training.state import load_phase
 
-    objectives = [term.objective for term in recognizer.recipe.terms.values()]
-    generates = any(isinstance(part, partial) and part.func is Generation for part in objectives)
+    generates = any(made_by(term.objective) is Generation for term in recognizer.recipe.terms.values())
     kept = sorted((folder / "state").glob("phase-*/learner.safetensors"))
-    if not generates or not kept:
-        return None
-    return load_phase(folder, len(kept), device=recognizer.device)
+    return load_phase(folder, len(kept), device=recognizer.device) if generates and kept else None
 
 
-def collected(
-    recognizer: Recognizer, gold: Sequence[Document], output: Path, figures: Path, seed: int, folder: Path
-) -> Section:
-    """The rows about spans, kept as a file, and what they show; a model without spans is said to have none."""
+def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, seed: int, folder: Path) -> Section:
+    """The chapter on spans, whose rows are kept as a file; a model without spans gets a remark.
+
+    A generator's posterior means are collected as latents (000, Figure 2).
+    """
+    from wingspan.objectives.generation import Generation
     from wingspan.report.blocks import Prose, Section
     from wingspan.report.collect import collect, read_label_rows
     from wingspan.report.representation import representation
 
+    generators = [term for term in recognizer.learner.objectives.values() if isinstance(term, Generation)]
+    latent = (lambda vectors: generators[0].latent(vectors)[0]) if generators else None
     try:
-        rows = collect(recognizer, gold, seed=seed, latent=latents(recognizer))
+        spans = collect(recognizer, rows, seed=seed, latent=latent)
     except ValueError as error:
         return Section("representation", "Representation", [Prose((str(error),))])
-    rows.save(output / "collected.npz")
-    return representation(rows, figures, read_label_rows(folder, recognizer.recipe, recognizer.labels))
+    spans.save(output / "collected.npz")
+    return representation(spans, output / "figures", read_label_rows(folder, recognizer.recipe, recognizer.labels))
 
 
-def latents(recognizer: Recognizer) -> Latent | None:
-    """The posterior means of a generator, where there is one (000, Figure 2)."""
-    from wingspan.objectives.generation import Generation
-    from wingspan.report.writing import generation_of
-
-    if not any(isinstance(objective, Generation) for objective in recognizer.learner.objectives.values()):
-        return None
-    generation = generation_of(recognizer)
-    return lambda vectors: generation.latent(vectors)[0]
-
-
-# --- The part of `wingspan analyze` that is about several corpora: each of them, and what one is worth for another.
-
-
-MOST_ROWS = 300
-"""How many test rows of each corpus are mapped or scored across corpora, as in paper 004's Figure 4."""
+# Several corpora: each of them, and what one is worth for another.
 
 
 @dataclass(frozen=True)
-class Several:
-    """What is asked about several corpora."""
+class CorporaOptions:
+    """Options on several corpora."""
 
-    corpora: Path
+    path: Path
     """A `corpora.toml`."""
     models: Mapping[str, str] = field(default_factory=dict)
-    """Models of single corpora, by corpus, for scores across corpora; without them the model's own blocks answer."""
+    """Models of single corpora, by corpus, for scores across corpora; without them the model's own classes answer."""
     device: str | None = None
 
     def plan(self) -> CorporaPlan:
         """The corpora with their documents."""
         from wingspan.training.multi_corpus import read_corpora
 
-        return read_corpora(self.corpora)
+        return read_corpora(self.path)
 
 
-def sampled(plan: CorporaPlan) -> list[Document]:
-    """Test rows of the auxiliary corpora, some of each."""
-    return [document for corpus in plan.corpora if corpus.role != "target" for document in corpus.test[:MOST_ROWS]]
+def auxiliary_documents(plan: CorporaPlan) -> list[Document]:
+    """Test documents of the auxiliary corpora, some of each."""
+    return [document for corpus in plan.corpora if corpus.role != "target" for document in corpus.test[:MOST_MAPPED]]
 
 
-def across_corpora(model: Recognizer, plan: CorporaPlan, several: Several, batch_size: int) -> Section:
-    """Every corpus in its own labels and in the target's, and every block of classes on every corpus."""
-    from wingspan.report.corpora import corpora_chapter
+def across_corpora(model: Recognizer, plan: CorporaPlan, corpora: CorporaOptions, batch_size: int) -> Section:
+    """Every corpus in its own labels and in the target's, and the classes of every corpus on every other one."""
+    from wingspan.report.scores import corpora_chapter
     from wingspan.training.finish import mapped_scores
 
     own: dict[str, Scores] = {}
@@ -393,40 +390,35 @@ def across_corpora(model: Recognizer, plan: CorporaPlan, several: Several, batch
     for corpus in plan.corpora:
         if not corpus.test:
             continue
-        known = corpus.name if corpus.name in model.labels.types else None
-        if known is not None:
-            own[corpus.name] = recognition(
-                corpus.test, model.predict(corpus.test, batch_size=batch_size, dataset=known)
-            )
-        in_targets = mapped_scores(model, corpus.test, corpus.name, plan)
-        if in_targets is not None:
-            mapped[corpus.name] = in_targets
-    return corpora_chapter(plan.label_map, own, mapped, transfers(model, plan, several, batch_size))
+        if corpus.name in model.labels.types:
+            own[corpus.name] = recognition(corpus.test, predictor(model, corpus.name, batch_size)(corpus.test))
+        if (in_target := mapped_scores(model, corpus.test, corpus.name, plan)) is not None:
+            mapped[corpus.name] = in_target
+    return corpora_chapter(plan.label_map, own, mapped, transfers(model, plan, corpora, batch_size))
 
 
-def transfers(model: Recognizer, plan: CorporaPlan, several: Several, batch_size: int) -> list[Transfer]:
-    """The matrix, where there is a label map and more than one corpus to be asked."""
+def transfers(model: Recognizer, plan: CorporaPlan, corpora: CorporaOptions, batch_size: int) -> list[Transfer]:
+    """The matrix, where there is a label map and every corpus has its own classes."""
     from wingspan.recognizer import Recognizer
 
     if plan.label_map is None or plan.heads != "own":
         return []
     labels = {corpus.name: corpus.labels for corpus in plan.corpora}
-    gold = {corpus.name: corpus.test[:MOST_ROWS] for corpus in plan.corpora if corpus.test}
+    gold = {corpus.name: corpus.test[:MOST_MAPPED] for corpus in plan.corpora if corpus.test}
+    if unknown := [name for name in corpora.models if name not in labels]:
+        raise ValueError(f"--transfer {unknown[0]}=...: no such corpus; there are {', '.join(labels)}")
     models: dict[str, CorpusModel] = {}
     for name in plan.labels.types:
-        if several.models and name in several.models:
-            single = Recognizer.from_pretrained(several.models[name], device=several.device)
-            models[name] = answering(single, block_of(single, name, labels[name]), batch_size)
-        elif not several.models and name in model.labels.types:
-            models[name] = answering(model, name, batch_size)
-    unknown = [name for name in several.models if name not in labels]
-    if unknown:
-        raise ValueError(f"--transfer {unknown[0]}=...: no such corpus; there are {', '.join(labels)}")
+        if name in corpora.models:
+            single = Recognizer.from_pretrained(corpora.models[name], device=corpora.device)
+            models[name] = predictor(single, block_of(single, name, labels[name]), batch_size)
+        elif not corpora.models and name in model.labels.types:
+            models[name] = predictor(model, name, batch_size)
     return transfer_matrix(models, gold, labels, plan.label_map)
 
 
 def block_of(model: Recognizer, corpus: str, labels: Collection[str]) -> str | None:
-    """The block of a model that is of this corpus: the one of its name, or the only one, if it has such labels."""
+    """The classes of a model that are of this corpus: those of its name, or the only ones, if they have its labels."""
     block = corpus if corpus in model.labels.types else model.labels.target
     if not set(model.labels.types[block]) & set(labels):
         raise ValueError(
@@ -436,7 +428,7 @@ def block_of(model: Recognizer, corpus: str, labels: Collection[str]) -> str | N
     return block if block == corpus else None
 
 
-def answering(model: Recognizer, dataset: str | None, batch_size: int) -> CorpusModel:
+def predictor(model: Recognizer, dataset: str | None, batch_size: int) -> CorpusModel:
     """A model that answers in the labels of one corpus, or of its target."""
 
     def predict(documents: Sequence[Document]) -> list[Document]:

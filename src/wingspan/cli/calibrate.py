@@ -41,7 +41,7 @@ def calibrate(
     """Fits the temperature of a model's scores, and thresholds if you want them; both are saved with the model."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     use_threads(threads)
     result = calibrate_model(
@@ -55,7 +55,7 @@ def calibrate(
         device=device,
     )
     if json is not None:
-        write_figures(result.to_dict(), json)
+        write_json(result.to_dict(), json)
     if json != Path("-"):
         show(result, Console())
 

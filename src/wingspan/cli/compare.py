@@ -60,7 +60,7 @@ def compare(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Compares systems on one corpus: intervals, paired significance, errors that moved, and the winner."""
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     if train is not None and report is None:
         raise ValueError("--train is for the report; give --report FILE too")
@@ -76,7 +76,7 @@ def compare(
         allow_missing=allow_missing,
     )
     if json is not None:
-        write_figures(result.to_dict(), json)
+        write_json(result.to_dict(), json)
     if json != Path("-"):
         show(result, Console(), examples)
     if report is not None:

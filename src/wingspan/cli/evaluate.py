@@ -41,7 +41,7 @@ def evaluate(
     """Scores a model on a corpus: strict precision, recall and F1, with what it can never find; or typing accuracy."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
     from wingspan.views.tables import print_scores
 
     use_threads(threads)
@@ -59,7 +59,7 @@ def evaluate(
     )
     print_scores(scores, console)
     if json is not None:
-        write_figures(scores.to_dict(), json)
+        write_json(scores.to_dict(), json)
 
 
 def evaluate_model(

@@ -44,7 +44,7 @@ def experiment(
 
     from wingspan.experiments.plan import read_plan
     from wingspan.experiments.run import run_experiment as run
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     given: dict[str, Any] = {
         "output": output,
@@ -60,7 +60,7 @@ def experiment(
     console = Console(stderr=json is not None and str(json) == "-")
     summary = run(chosen, console, time_budget=time_budget, tables_only=tables_only)
     if json is not None:
-        write_figures(summary.to_dict(), json)
+        write_json(summary.to_dict(), json)
     if summary.failed:
         raise typer.Exit(1)
 
@@ -102,7 +102,7 @@ def tune(
     from wingspan.recipe import parse_range
     from wingspan.tuning.search import Order
     from wingspan.tuning.search import tune as run
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     order = Order(
         recipe,
@@ -127,6 +127,6 @@ def tune(
     )
     found = run(order, Console(stderr=json is not None and str(json) == "-"))
     if json is not None:
-        write_figures(found.to_dict(), json)
+        write_json(found.to_dict(), json)
     if found.problems or found.best is None:
         raise typer.Exit(1)

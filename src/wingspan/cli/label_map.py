@@ -43,7 +43,7 @@ def label_map(
     from rich.console import Console
 
     from wingspan.corpora.label_map.suggest import write_suggestions
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     ((name, aim),) = corpora_of([target], format).items()
     others = corpora_of(corpora, format, taken=[name])
@@ -53,7 +53,7 @@ def label_map(
         write_suggestions(found, output)
     if json is not None:
         figures = {"suggestions": [one.to_dict() for one in found]}
-        write_figures({**figures, **({"reference": comparison.to_dict()} if comparison else {})}, json)
+        write_json({**figures, **({"reference": comparison.to_dict()} if comparison else {})}, json)
     if json != Path("-"):
         console = Console()
         show(found, console)

@@ -57,11 +57,11 @@ def leaks(
     """Finds documents, sentences and mentions to be scored on that are in training; exit code 0 if it could look."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     found = leaks_between_files(train, against, format)
     if json is not None:
-        write_figures(found.to_dict(), json)
+        write_json(found.to_dict(), json)
     if json != Path("-"):
         show(found, Console())
     if fail and found.leaking:

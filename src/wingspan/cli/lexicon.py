@@ -66,7 +66,7 @@ def lexicon(
     from rich.console import Console
 
     from wingspan.corpora.lexicon import require_overlap
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     stands_for = pairs(label_types, "--label-types", "Disease=illness")
     plan = Plan(
@@ -87,7 +87,7 @@ def lexicon(
         made.lexicon.save(output)
     if json is not None:
         corpora = [{"corpus": corpus, **found.to_dict()} for corpus, found in covered.items()]
-        write_figures({**made.to_dict(), "coverage": corpora}, json)
+        write_json({**made.to_dict(), "coverage": corpora}, json)
     if json != Path("-"):
         console = Console()
         show(made, console)

@@ -31,11 +31,11 @@ def info(
     parts: Parts = None,
 ) -> None:
     """Describes a model: system, labels, limits, scores."""
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     facts = describe_model(model, trusted(parts))
     if json is not None:
-        write_figures(facts, json)
+        write_json(facts, json)
         return
     for line in lines(facts):
         Console().print(line, highlight=False, markup=False, soft_wrap=True)

@@ -55,7 +55,7 @@ def score(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Scores predictions against gold: precision, recall and F1, per label and overall, with counts."""
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     result = score_files(
         gold,
@@ -68,7 +68,7 @@ def score(
         allow_missing=allow_missing,
     )
     if json is not None:
-        write_figures(figures(result), json)
+        write_json(figures(result), json)
     if json != Path("-"):
         show(result, Console())
 

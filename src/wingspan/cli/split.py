@@ -37,11 +37,11 @@ def split(
     """Splits a corpus by document, with every label's share in every part, and no text on two sides."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     result = split_corpus(corpus, output, dev, test, folds, seed, format, on_error)
     if json is not None:
-        write_figures(result.to_dict(), json)
+        write_json(result.to_dict(), json)
     if json != Path("-"):
         show(result, Console())
 

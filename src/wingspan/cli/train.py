@@ -64,7 +64,7 @@ def train(
     from wingspan.training.corpora import corpora_of
     from wingspan.training.run import Job, prepare, train_seeds
     from wingspan.training.warm_start import must_go_together
-    from wingspan.views.console import first_process, write_figures
+    from wingspan.views.console import first_process, write_json
 
     use_threads(threads)
     chosen = whole_numbers(seeds) if seeds is not None else [seed]
@@ -87,4 +87,4 @@ def train(
     console = Console(stderr=json is not None and str(json) == "-", quiet=not first_process())
     figures = train_seeds(job, chosen, console)
     if json is not None and figures is not None:
-        write_figures(figures, json)
+        write_json(figures, json)

@@ -29,11 +29,11 @@ def validate(
     """Shows what is in a corpus, and every problem with file and line; exit code 1 if there is one."""
     from rich.console import Console
 
-    from wingspan.views.console import write_figures
+    from wingspan.views.console import write_json
 
     reports = validate_corpora(corpora, format, on_error)
     if json is not None:
-        write_figures({"corpora": [report.to_dict() for report in reports]}, json)
+        write_json({"corpora": [report.to_dict() for report in reports]}, json)
     if json != Path("-"):
         for report in reports:
             show(report, Console())

@@ -19,7 +19,7 @@ from wingspan.cli.options import CorpusFormat, Json
 from wingspan.corpora.formats import read
 from wingspan.corpora.words import SPLITTERS
 from wingspan.files import atomic_write, read_lines
-from wingspan.views.console import say, write_figures
+from wingspan.views.console import say, write_json
 
 HELD_OUT = re.compile(r"(^|[._-])(test|dev|valid|validation|eval)([._-]|$)", re.IGNORECASE)
 GENSIM_LIMIT = 10_000  # gensim ignores the rest of a longer text
@@ -81,7 +81,7 @@ def vectors(
         for word, near in figures["nearest"].items():
             say(console, f"{word}: " + ", ".join(f"{other['word']} {other['cosine']:.2f}" for other in near))
     if json is not None:
-        write_figures(figures, json)
+        write_json(figures, json)
 
 
 @dataclass(frozen=True)

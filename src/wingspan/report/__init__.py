@@ -1,4 +1,4 @@
-"""The report as a whole: which chapters there are, from documents alone or with what else is known."""
+"""The report as a whole: its chapters from documents alone, and the page's content."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from pathlib import Path
 
 from wingspan.evaluation.comparison import Comparison, compare
 from wingspan.report.blocks import Report, Section, Subject
-from wingspan.report.breakdown import breakdown
-from wingspan.report.certainty import certainty
-from wingspan.report.differences import differences
-from wingspan.report.mistakes import mistakes
-from wingspan.report.scores import overview, said, single
-
-Step = Callable[[str], None]
-"""Told what is being worked on, for whoever waits."""
+from wingspan.report.breakdown import bucket_chapter, calibration_chapter
+from wingspan.report.errors import error_chapter
+from wingspan.report.scores import overview, result_sentence, significance, single_system
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a report shall hold. Figures go to a folder, if one is given; a comparison may have been made already."""
+class ReportOptions:
+    """Options of the chapters. Figures go to a folder, if there is one; a comparison may have been made already."""
 
     figures: Path | None = None
     samples: int = 1000
@@ -32,23 +27,26 @@ class Asked:
     comparison: Comparison | None = None
 
 
-def from_documents(subject: Subject, asked: Asked | None = None, step: Step = lambda _: None) -> list[Section]:
-    """The chapters for which gold and predicted documents are enough."""
-    asked = asked or Asked()
+def from_documents(
+    subject: Subject, options: ReportOptions | None = None, step: Callable[[str], object] = lambda name: None
+) -> list[Section]:
+    """The chapters for which gold and predicted documents are enough. `step` receives the name of each as it starts."""
+    options = options or ReportOptions()
     step("scores")
     if len(subject.systems) > 1:
-        comparison = asked.comparison or compare(subject.gold, subject.systems, samples=asked.samples, seed=asked.seed)
+        samples, seed = options.samples, options.seed
+        comparison = options.comparison or compare(subject.gold, subject.systems, samples=samples, seed=seed)
         sections = [overview(subject, comparison.systems, comparison.verdict, comparison.notes, comparison.mode)]
-        sections.append(differences(comparison, subject))
+        sections.append(significance(comparison, subject))
     else:
-        only = single(subject, asked.samples, asked.seed)
-        sections = [overview(subject, [only], said(only), [])]
+        system = single_system(subject, options.samples, options.seed)
+        sections = [overview(subject, [system], result_sentence(system), [])]
     step("errors")
-    sections.append(mistakes(subject))
+    sections.append(error_chapter(subject))
     step("buckets")
-    sections.append(breakdown(subject, asked.figures, asked.attributes, asked.quantiles))
+    sections.append(bucket_chapter(subject, options.figures, options.attributes, options.quantiles))
     step("calibration")
-    sections.append(certainty(subject, asked.figures))
+    sections.append(calibration_chapter(subject, options.figures))
     return sections
 
 
@@ -56,11 +54,7 @@ def report_of(
     title: str, subject: Subject, sections: Sequence[Section], sources: Mapping[str, str], folder: bool = True
 ) -> Report:
     """The page's content; `sources` are the files it was made from."""
-    systems = " and ".join(subject.names)
-    lead = f"{systems} on {len(subject.gold):,} gold documents."
-    made = {
-        "Wingspan": version("wingspan"),
-        **sources,
-        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    }
+    lead = f"{' and '.join(subject.names)} on {len(subject.gold):,} gold documents."
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    made = {"Wingspan": version("wingspan"), **sources, "written": written}
     return Report(title, sections, subject.labels, lead, made, folder)

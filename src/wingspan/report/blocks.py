@@ -1,4 +1,4 @@
-"""What a report is made of: sections of texts, facts, tables, figures, points and examples, all plain data."""
+"""The parts of a report, all plain data: sections of texts, facts, tables, figures, points, examples; its subject."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ from wingspan.evaluation.comparison import score_notes
 from wingspan.evaluation.matching import pair, realign
 from wingspan.text import Document
 
-Cell = str | int | float | None
-Row = Sequence[Cell]
-Kind = Literal["text", "label", "number", "change", "cost"]
+TableCell = str | int | float | None
+TableRow = Sequence[TableCell]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: `label` cells have the label's color, `change` cells a tint: more is better; of a `cost` less is."""
+    """A column. Cells of a `label` have its color; a `change` is tinted as better if positive, a `cost` as worse."""
 
     name: str
-    kind: Kind = "number"
+    kind: Literal["text", "label", "number", "change", "cost"] = "number"
     digits: int = 2
     about: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns. `rows` is gone through once for the page and once for the CSV file, so it may be streamed."""
+    """Rows under columns. `rows` is read once for the page and once for the CSV file, so it may be streamed."""
 
     name: str
     caption: str
     columns: tuple[Column, ...]
-    rows: Iterable[Row]
-    shade: bool = False  # numbers of the table are tinted by their size: a heat map
-    totals: Sequence[Row] = ()
+    rows: Iterable[TableRow]
+    shade: bool = False  # a heat map: numbers are tinted by their size
+    totals: Sequence[TableRow] = ()
     shown: int = 500
     note: str = ""
 
@@ -56,17 +55,17 @@ class Points:
     caption: str
     x: Sequence[float]
     y: Sequence[float]
-    groups: Sequence[str]  # what gives the color
-    words: Sequence[str]  # what is shown of a point
+    groups: Sequence[str]  # each has its color
+    words: Sequence[str]
     right: Sequence[bool] | None = None  # wrong ones are drawn as crosses
     axes: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
 class Example:
-    """A document to look at: what each system found beside the gold; kinds and labels are what it is filtered by."""
+    """A passage with the entities of each system beside the gold; readers filter by kinds and labels."""
 
-    versions: Sequence[tuple[str, Document]]  # the name of a system (none if there is only one) and its document
+    versions: Sequence[tuple[str, Document]]  # the name of a system (empty if there is only one) and its document
     gold: Document | None
     title: str
     kinds: tuple[str, ...] = ()
@@ -76,7 +75,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """Documents with highlighted entities, and how many more there would have been."""
+    """Passages with highlighted entities, and how many more there would have been."""
 
     name: str
     caption: str
@@ -87,7 +86,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs; the first may be set large, as a statement."""
+    """Paragraphs, set large if they are a statement."""
 
     paragraphs: tuple[str, ...]
     statement: bool = False
@@ -96,14 +95,14 @@ class Prose:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and their values, such as what a corpus holds; nested values fold open."""
+    """Names and values, such as the statistics of a corpus; nested values fold open."""
 
     name: str
     caption: str
     values: Mapping[str, Any]
 
 
-Block = Table | Figure | Points | Examples | Prose | Facts
+AnyBlock = Table | Figure | Points | Examples | Prose | Facts
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Section:
 
     name: str
     title: str
-    blocks: Sequence[Block]
+    blocks: Sequence[AnyBlock]
     lead: str = ""
 
 
@@ -124,15 +123,12 @@ class Report:
     sections: Sequence[Section]
     labels: Sequence[str] = ()
     lead: str = ""
-    made: Mapping[str, str] = field(default_factory=dict)  # who made it from what: versions, date, files
+    made: Mapping[str, str] = field(default_factory=dict)  # versions, date and source files
     folder: bool = True  # whether tables and figures lie beside the page as files
 
-    def blocks(self) -> Iterable[Block]:
+    def blocks(self) -> Iterable[AnyBlock]:
         """All blocks in order."""
         return (block for section in self.sections for block in section.blocks)
-
-
-# --- What a report is about: gold documents, what systems found in them, and what they were trained on.
 
 
 Runs = Sequence[Sequence[Document]]
@@ -140,12 +136,15 @@ Runs = Sequence[Sequence[Document]]
 
 @dataclass(frozen=True)
 class Subject:
-    """Systems with one run or several each, every run in the order of the gold. The first system is the standard."""
+    """Gold documents and systems with one run or several each, every run in the order of the gold.
+
+    Other systems are compared with the first one; details are about the first run of a system.
+    """
 
     gold: Sequence[Document]
     systems: Mapping[str, Runs]
     training: Sequence[Document] | None = None
-    notes: tuple[str, ...] = ()  # what happened to predictions on their way onto the gold, and what they lack
+    notes: tuple[str, ...] = ()  # how predictions were put onto the gold, and what they lack
 
     @classmethod
     def of(
@@ -158,7 +157,7 @@ class Subject:
     ) -> Subject:
         """Puts every run onto the texts and into the order of the gold.
 
-        A document without prediction is one without entities.
+        With `allow_missing`, a document without prediction counts as one without entities.
         """
         if not gold:
             raise ValueError("the gold has no documents; give a corpus with at least one")
@@ -166,9 +165,9 @@ class Subject:
         notes: list[str] = []
         for name, runs in systems.items():
             placed = [realign(gold, run) for run in runs]
-            ordered[name] = [[found for _, found in pair(gold, one.documents, allow_missing)] for one in placed]
-            notes += [f"{name}: {note}" for one in placed for note in one.notes]
-            notes += score_notes(gold, {name: [one.documents for one in placed]}, allow_missing)
+            ordered[name] = [[document for _, document in pair(gold, run.documents, allow_missing)] for run in placed]
+            notes += [f"{name}: {note}" for run in placed for note in run.notes]
+            notes += score_notes(gold, {name: [run.documents for run in placed]}, allow_missing)
         return cls(gold, ordered, training, tuple(notes))
 
     @property
@@ -176,8 +175,8 @@ class Subject:
         """The systems."""
         return list(self.systems)
 
-    def found(self, name: str) -> Sequence[Document]:
-        """What is looked at in detail: the first run of a system."""
+    def predicted(self, name: str) -> Sequence[Document]:
+        """The documents of a system's first run."""
         return self.systems[name][0]
 
     @property
@@ -192,12 +191,24 @@ class Subject:
         several = [name for name, runs in self.systems.items() if len(runs) > 1]
         return f"Of {' and '.join(several)} the first run is shown." if several else ""
 
+    def titled(self, caption: str, system: str) -> str:
+        """A caption that names the system, where there are several."""
+        return f"{caption}: {system}" if len(self.systems) > 1 else caption
+
+    def table_by_system(
+        self, name: str, caption: str, columns: Sequence[Column], rows: Iterable[TableRow], note: str = ""
+    ) -> Table:
+        """A table whose second column is the system; it is left out where there is only one."""
+        if len(self.systems) == 1:
+            columns, rows = [columns[0], *columns[2:]], [(row[0], *row[2:]) for row in rows]
+        return Table(name, caption, tuple(columns), list(rows), note=note)
+
+
+def numbers(*names: str, digits: int = 2) -> tuple[Column, ...]:
+    """Columns of numbers."""
+    return tuple(Column(name, digits=digits) for name in names)
+
 
 def anchored(name: str, number: int) -> str:
     """The name of a block that exists once for each system: plain for the first one."""
     return name if number == 0 else f"{name}-{number + 1}"
-
-
-def titled(caption: str, system: str, subject: Subject) -> str:
-    """A caption that says of which system it is, where there are several."""
-    return f"{caption}: {system}" if len(subject.systems) > 1 else caption

@@ -1,42 +1,168 @@
-"""How span features and class templates lie to each other: norms and cosines.  See: paper 003, section 5.
+"""Collected rows about spans, and every table made of them: cosines, norms, chances, maps. numpy alone, no torch.
 
-Tables from collected rows, with numpy alone.
+See: paper 003, section 5 (geometry); paper 001, section 3 (chances); papers 000 and 004 (maps).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 
 from wingspan.evaluation.scores import HEADLINES
-from wingspan.report.collect import OVERLAPS, Array, Collected, Overlap, What, overlap_kind, overlap_ratio
 from wingspan.text import Span
 from wingspan.training.journal import read_journal
 
-SMALLEST = 1e-12  # a vector of zeros has no direction; its cosine with anything is 0
+Array = np.ndarray[Any, np.dtype[Any]]
+VectorKind = Literal["vector", "feature", "latent", "chance"]
+"""The span's vector, the features that scores are linear in, a latent, or the class chances."""
+ProjectionMethod = Literal["pca", "tsne"]
+OverlapKind = Literal["none", "weak", "strong"]
+OVERLAPS: tuple[OverlapKind, ...] = ("none", "weak", "strong")
+SMALLEST = 1e-12  # a vector of zeros has no direction; a chance of zero would make a ratio infinite
+BEFORE_TSNE = 50  # dimensions that are kept for t-SNE, as its authors advise
+
+
+# Rows about spans, collected once from a model by `collect`, kept as one `.npz` file that is read without unpickling.
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Gold spans, their neighbors that are no entities, and sampled spans that are none. N rows, C classes.
+
+    Neighbors overlap an entity or touch it; `pairs` ties them to it. A span with two gold labels has two rows.
+    """
+
+    system: str
+    """The recipe's name."""
+    classes: tuple[str, ...]
+    """The label of each class; empty for "nothing"."""
+    left_out: int
+    """Gold entities of the same sentences without a row: discontinuous, wider than the model looks at, or of a label
+    it does not know."""
+    document: Array  # (N,) ids
+    dataset: Array  # (N,) names
+    sentence: Array  # (N,) number of the model's input that holds the span
+    start: Array  # (N,) in characters of the document, half-open
+    end: Array  # (N,)
+    word_start: Array  # (N,) in words of the input, half-open
+    word_end: Array  # (N,)
+    text: Array  # (N,) the span, long ones cut
+    gold: Array  # (N,) class ids
+    sampled: Array  # (N,) drawn at random from all spans that are no entity
+    chance: Array  # (N, C)
+    vector: Array  # (N, S) the span representation
+    feature: Array  # (N, F) what scores are linear in: paper 003's pre-logit z; the mean of a bottleneck's Gaussian
+    latent: Array  # (N, Z) any other vector that was asked for; Z = 0 without
+    templates: Array  # (C, F) the last layer's weights; (0, 0) where there is no such layer
+    pairs: Array  # (P, 2) rows of an entity and of a neighbor
+    corpora: tuple[str, ...] = ()
+    """The corpus of each class, where a model has several."""
+    meanings: tuple[str, ...] = ()
+    """The target's label for each class, where a model has several corpora; empty where there is no counterpart."""
+
+    @property
+    def named(self) -> Array:
+        """Which classes are types, not "nothing".  (C,)"""
+        return np.array([bool(name) for name in self.classes], dtype=bool)
+
+    @property
+    def entities(self) -> Array:
+        """Which rows are gold entities.  (N,)"""
+        return np.asarray(self.named[self.gold])
+
+    @property
+    def guess(self) -> Array:
+        """The likeliest class of each row.  (N,)"""
+        return np.asarray(self.chance.argmax(1)) if len(self.chance) else np.zeros(0, dtype=np.int64)
+
+    @property
+    def label(self) -> Array:
+        """The gold label of each row; empty for spans that are no entity.  (N,)"""
+        return np.asarray(np.array(self.classes, dtype=str)[self.gold])
+
+    @property
+    def meaning(self) -> Array:
+        """The gold label of each row in the target's labels, where there are several corpora; else the label.  (N,)"""
+        if not self.meanings:
+            return self.label
+        names = [meaning or name for meaning, name in zip(self.meanings, self.classes, strict=True)]
+        return np.asarray(np.array(names, dtype=str)[self.gold])
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes in figures: with their corpora where there are several."""
+        names = [name or "nothing" for name in self.classes]
+        if not self.corpora:
+            return names
+        return [f"{corpus}: {name}" if corpus else name for corpus, name in zip(self.corpora, names, strict=True)]
+
+    def of(self, kind: VectorKind) -> Array:
+        """One of the arrays of vectors.  (N, .)"""
+        values: Array = getattr(self, kind)
+        if not values.shape[1]:
+            raise ValueError(f"these rows have no {kind}; collect them with one, or look at the feature")
+        return values
+
+    def save(self, path: str | Path) -> None:
+        """Writes one compressed `.npz`."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        # a tuple of names is text even where it is empty
+        arrays: dict[str, Any] = {
+            name: np.array(value, dtype=str) if isinstance(value, tuple) else value for name, value in values.items()
+        }
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+
+def load_collected(path: str | Path) -> Collected:
+    """Reads a file of `Collected.save`."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            needed = {field.name for field in fields(Collected) if field.default is MISSING}
+            if missing := sorted(needed - set(file.files)):
+                raise ValueError(f"{path}: no {missing[0]!r} in it; collect the rows again with this version")
+            values: dict[str, Any] = {f.name: file[f.name] for f in fields(Collected) if f.name in file.files}
+    except (BadZipFile, EOFError) as error:
+        raise ValueError(f"{path}: not a file of collected rows, or damaged; collect them again") from error
+    for name in ("classes", "corpora", "meanings"):
+        values[name] = tuple(str(value) for value in values.get(name, ()))
+    return Collected(**values | {"system": str(values["system"]), "left_out": int(values["left_out"])})
+
+
+# Norms and cosines.  See: paper 003, section 5.
+
+
+def overlap_ratio(one: Span, other: Span) -> float:
+    """The share of words that both spans hold, of those that either holds.  See: paper 003, section 5.1 (alpha)."""
+    shared = max(0, min(one.end, other.end) - max(one.start, other.start))
+    return shared / (one.width + other.width - shared)
+
+
+def overlap_kind(ratio: float) -> OverlapKind:
+    """None, weak (up to a half) or strong.  See: paper 003, section 5.1."""
+    return "none" if ratio == 0 else "weak" if ratio <= 0.5 else "strong"
 
 
 @dataclass(frozen=True)
 class OverlapCosine:
     """How alike entities and their neighbors of one kind of overlap are."""
 
-    overlap: Overlap
+    overlap: OverlapKind
     mean: float
     deviation: float
     pairs: int
 
 
-def cosine_by_overlap(rows: Collected, what: What = "feature") -> tuple[OverlapCosine, ...]:
-    """Cosine of entities and neighboring spans by overlap: none, weak, strong.  See: paper 003, Table 4.
-
-    Overlap is the share of words of either span that both hold: 0, up to 0.5, above 0.5.
-    """
-    units = directions(rows.of(what))
-    entity, neighbor = rows.pairs[:, 0], rows.pairs[:, 1]
+def cosine_by_overlap(rows: Collected, kind: VectorKind = "feature") -> tuple[OverlapCosine, ...]:
+    """Cosine of entities and neighboring spans by overlap: none, weak, strong.  See: paper 003, Table 4."""
+    units = directions(rows.of(kind))
+    entity, neighbor = rows.pairs.T
     cosines = (units[entity] * units[neighbor]).sum(1)
     spans = [Span(int(start), int(end)) for start, end in zip(rows.word_start, rows.word_end, strict=True)]
     kinds = np.array([overlap_kind(overlap_ratio(spans[e], spans[n])) for e, n in rows.pairs.tolist()], dtype=str)
@@ -64,29 +190,27 @@ class Geometry:
     """Of a type's template and that of "nothing"."""
 
 
-def geometry(rows: Collected, what: What = "feature") -> Geometry:
+def geometry(rows: Collected, kind: VectorKind = "feature") -> Geometry:
     """Norms and cosines of pre-logit features and templates.  See: paper 003, Table 5."""
-    values, entities = rows.of(what), rows.entities
-    names, matrix = class_cosines(rows, what)
+    names, matrix = class_cosines(rows, kind)
     types = np.array([bool(name) for name in names], dtype=bool)
-    norms = np.linalg.norm(values[entities], axis=1)
-    template_names = np.array([bool(name) for name in rows.classes], dtype=bool)[: len(rows.templates)]
+    template_types = rows.named[: len(rows.templates)]
     templates = np.abs(template_cosines(rows))
     return Geometry(
-        norm=_mean(norms),
+        norm=_mean(np.linalg.norm(rows.of(kind)[rows.entities], axis=1)),
         within=_mean(np.diagonal(matrix)[types]),
-        between=_mean(_above(matrix[np.ix_(types, types)])),
-        against_nothing=_mean(matrix[np.ix_(types, ~types)].ravel()),
+        between=_mean(_above_diagonal(matrix[np.ix_(types, types)])),
+        against_nothing=_mean(matrix[np.ix_(types, ~types)]),
         template_norm=_mean(np.linalg.norm(rows.templates, axis=1)),
-        template_cosine=_mean(_above(templates)),
-        template_between=_mean(_above(templates[np.ix_(template_names, template_names)])),
-        template_against_nothing=_mean(templates[np.ix_(template_names, ~template_names)].ravel()),
+        template_cosine=_mean(_above_diagonal(templates)),
+        template_between=_mean(_above_diagonal(templates[np.ix_(template_types, template_types)])),
+        template_against_nothing=_mean(templates[np.ix_(template_types, ~template_types)]),
     )
 
 
 @dataclass(frozen=True)
 class ClassNorm:
-    """How long the vectors of one class are."""
+    """The length of the vectors of one class."""
 
     label: str
     mean: float
@@ -94,19 +218,18 @@ class ClassNorm:
     rows: int
 
 
-def norms_by_class(rows: Collected, what: What = "feature") -> tuple[ClassNorm, ...]:
+def norms_by_class(rows: Collected, kind: VectorKind = "feature") -> tuple[ClassNorm, ...]:
     """The length of the vectors of each type, and of sampled spans that are no entity (label "")."""
-    norms = np.linalg.norm(rows.of(what), axis=1)
-    groups = groups_by_class(rows)
-    return tuple(ClassNorm(name, *_mean_and_deviation(norms[at])) for name, at in groups.items())
+    norms = np.linalg.norm(rows.of(kind), axis=1)
+    return tuple(ClassNorm(name, *_mean_and_deviation(norms[at])) for name, at in groups_by_class(rows).items())
 
 
-def class_cosines(rows: Collected, what: What = "feature") -> tuple[tuple[str, ...], Array]:
+def class_cosines(rows: Collected, kind: VectorKind = "feature") -> tuple[tuple[str, ...], Array]:
     """The mean cosine of two spans of each pair of classes; on the diagonal that of two different spans of one class.
 
     The last class is "" where spans that are no entities were sampled. A class of one span has no pair: nan.
     """
-    units = directions(rows.of(what))
+    units = directions(rows.of(kind))
     groups = groups_by_class(rows)
     counts = np.array([len(at) for at in groups.values()], dtype=float)
     sums = np.array([units[at].sum(0) for at in groups.values()]).reshape(len(groups), units.shape[1])
@@ -122,29 +245,25 @@ def class_cosines(rows: Collected, what: What = "feature") -> tuple[tuple[str, .
 def template_cosines(rows: Collected) -> Array:
     """The cosine of each two templates, the rows of the last layer's weights.  (C, C)  See: paper 003, section 5.2."""
     units = directions(rows.templates)
-    cosines: Array = units @ units.T
-    return cosines
+    return np.asarray(units @ units.T)
 
 
 def groups_by_class(rows: Collected) -> dict[str, Array]:
     """The rows of each type that occurs, in the order of classes; last, under "", the sampled spans of none."""
     labels, entities = rows.label, rows.entities
-    found = {name: np.flatnonzero(entities & (labels == name)) for name in dict.fromkeys(rows.classes) if name}
-    found[""] = np.flatnonzero(~entities & rows.sampled)
-    return {name: at for name, at in found.items() if len(at)}
+    groups = {name: np.flatnonzero(entities & (labels == name)) for name in dict.fromkeys(rows.classes) if name}
+    groups[""] = np.flatnonzero(~entities & rows.sampled)
+    return {name: at for name, at in groups.items() if len(at)}
 
 
 def directions(values: Array) -> Array:
     """Each row with length 1, in float64; rows of zeros stay zeros."""
     wide = values.astype(np.float64)
-    units: Array = wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), SMALLEST)
-    return units
+    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), SMALLEST))
 
 
-def _above(matrix: Array) -> Array:
-    """What stands above the diagonal."""
-    found: Array = matrix[np.triu_indices(len(matrix), 1)]
-    return found
+def _above_diagonal(matrix: Array) -> Array:
+    return np.asarray(matrix[np.triu_indices(len(matrix), 1)])
 
 
 def _mean(values: Array) -> float | None:
@@ -158,17 +277,7 @@ def _mean_and_deviation(values: Array) -> tuple[float, float, int]:
     return mean, float(values.std(ddof=1)) if len(values) > 1 else float("nan"), len(values)
 
 
-# --- What class chances say about gold spans: right or wrong, how sure, how far off. See: paper 001, section 3.
-
-
-LEAST_CHANCE = 1e-12  # a chance of zero would make a ratio infinite
-
-Tag = Literal["Up", "Stable", "Down"]
-
-
-def chance_map(rows: Collected, *, limit: int = 2000, seed: int = 0) -> PointMap:
-    """Gold spans by the principal components of their chances, right and wrong marked.  See: paper 001, Figure 4."""
-    return span_map(rows, "chance", "pca", limit=limit, seed=seed)
+# Class chances of gold spans: right or wrong, how sure, how far off.  See: paper 001, section 3.
 
 
 @dataclass(frozen=True)
@@ -181,12 +290,12 @@ class TrueChances:
 
     @property
     def right_median(self) -> float | None:
-        """The middle of the right ones."""
+        """The median of the right ones."""
         return float(np.median(self.right)) if len(self.right) else None
 
     @property
     def wrong_median(self) -> float | None:
-        """The middle of the wrong ones."""
+        """The median of the wrong ones."""
         return float(np.median(self.wrong)) if len(self.wrong) else None
 
 
@@ -194,41 +303,38 @@ def true_chances(rows: Collected) -> tuple[TrueChances, ...]:
     """The chance of the true label, type by type, right and wrong apart.  See: paper 001, Figure 5 (violins)."""
     true = rows.chance[np.arange(len(rows.gold)), rows.gold]
     right = rows.guess == rows.gold
-    found = []
-    for label in dict.fromkeys(name for name in rows.classes if name):
-        own = rows.label == label
-        if own.any():
-            found.append(TrueChances(label, true[own & right], true[own & ~right]))
-    return tuple(found)
+    by_label = {label: rows.label == label for label in dict.fromkeys(rows.classes) if label}
+    return tuple(
+        TrueChances(label, true[own & right], true[own & ~right]) for label, own in by_label.items() if own.any()
+    )
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """How far the chance of what was said is from that of the truth, for one gold span."""
+    """How far the chance of the predicted label is from that of the true one, for one gold span."""
 
     document: str
     text: str
     label: str
     fold: float
-    """log2(chance of what was said / chance of the true label)."""
+    """log2(chance of the predicted label / chance of the true label)."""
     desire: float
     """The variance of the class chances / the chance of the true label: the paper's D."""
-    tag: Tag
-    """Up where what was said has the larger chance, Stable where both are equal, Down else."""
+    tag: Literal["Up", "Stable", "Down"]
+    """Up where the predicted label has the larger chance, Stable where both are equal, Down else."""
 
 
 def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepancy, ...]:
     """Each gold span's place in the "volcano".  See: paper 001, section 3.5 and Figure 6.
 
-    `guess` are the classes that were said, the likeliest ones by default; only others can be Down.
+    `guess` are the predicted classes, the likeliest ones by default; only others can be Down.
     """
-    said = rows.guess if guess is None else guess
     at = np.arange(len(rows.gold))
-    true, output = rows.chance[at, rows.gold], rows.chance[at, said]
-    known = rows.chance.any(axis=0) if len(rows.chance) else slice(None)  # classes that are never said are none
-    variance = rows.chance[:, known].var(axis=1)
-    ratio = np.maximum(output, LEAST_CHANCE) / np.maximum(true, LEAST_CHANCE)
-    desire = variance / np.maximum(true, LEAST_CHANCE)
+    true = np.maximum(rows.chance[at, rows.gold], SMALLEST)
+    predicted = np.maximum(rows.chance[at, rows.guess if guess is None else guess], SMALLEST)
+    known = rows.chance.any(axis=0) if len(rows.chance) else slice(None)  # classes that are never predicted
+    desire = rows.chance[:, known].var(axis=1) / true
+    ratio = predicted / true
     return tuple(
         Discrepancy(
             document=str(rows.document[row]),
@@ -248,9 +354,9 @@ class EpochLoss:
 
     epoch: int
     losses: dict[str, float]
-    dev: float | None
-    figure: str = "F1"
-    """What `dev` is: models that type given spans have an accuracy."""
+    dev: float | None = None
+    figure: str = HEADLINES["recognition"]
+    """The name of `dev`: models that type given spans have an accuracy."""
 
 
 def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
@@ -258,51 +364,42 @@ def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
 
     An epoch that a resumed run has gone through again counts once.
     """
-    found = {
-        (event.get("phase", 0), event["epoch"]): (dict(event["losses"]), *_dev(event))
-        for event in read_journal(journal)
-        if event["event"] == "epoch"
-    }
-    return tuple(EpochLoss(number, *found[key]) for number, key in enumerate(sorted(found), 1))
+    journaled = (event for event in read_journal(journal) if event["event"] == "epoch")
+    events = {(event.get("phase", 0), event["epoch"]): event for event in journaled}
+    epochs = []
+    for number, key in enumerate(sorted(events), 1):
+        event = events[key]
+        dev = [(event[f"dev_{name.lower()}"], name) for name in HEADLINES.values() if f"dev_{name.lower()}" in event]
+        epochs.append(EpochLoss(number, dict(event["losses"]), *(dev[0] if dev else ())))
+    return tuple(epochs)
 
 
-def _dev(event: Mapping[str, Any]) -> tuple[float | None, str]:
-    """The figure that chose the best epoch, and its name."""
-    found = [(event[key], name) for name in HEADLINES.values() if (key := f"dev_{name.lower()}") in event]
-    return found[0] if found else (None, HEADLINES["recognition"])
-
-
-# --- Span vectors on a plane: principal components with numpy, t-SNE with scikit-learn; how well classes lie apart.
-
-
-Method = Literal["pca", "tsne"]
-BEFORE_TSNE = 50  # dimensions that are kept for t-SNE: as its authors advise
-BLOCK = 512  # rows whose distances are held at once
+# Span vectors on a plane: principal components with numpy, t-SNE with scikit-learn; how well classes lie apart.
 
 
 @dataclass(frozen=True)
 class PointMap:
-    """Points on a plane with what a figure shows of them; one entry each."""
+    """Points on a plane with their texts and groups; one entry each."""
 
-    what: str
-    method: Method
+    kind: str
+    method: ProjectionMethod
     x: Array
     y: Array
     group: Array
-    """What colors stand for: the gold label, or the corpus."""
+    """The meaning of colors: the gold label, or the corpus."""
     mark: Array
-    """What shapes stand for: "right" or "wrong", or nothing."""
+    """The meaning of shapes: "right" or "wrong", or nothing."""
     text: Array
-    shares: tuple[float, float] | None
-    """PCA: how much of the variance each axis has."""
+    shares: tuple[float, ...] | None
+    """PCA: the share of the variance of each axis."""
     silhouette: float | None
     """How well groups lie apart before projecting, from -1 to 1; None where there are fewer than two."""
 
 
 def span_map(
     rows: Collected,
-    what: What = "feature",
-    method: Method = "pca",
+    kind: VectorKind = "feature",
+    method: ProjectionMethod = "pca",
     *,
     by: Literal["label", "dataset"] = "label",
     only: str | None = None,
@@ -318,37 +415,43 @@ def span_map(
     chosen = np.flatnonzero(rows.entities & (rows.meaning == only if only is not None else True))
     if len(chosen) > limit:
         chosen = np.sort(np.random.default_rng(seed).choice(chosen, limit, replace=False))
-    values = rows.of(what)[chosen]
-    groups: Array = (rows.meaning if by == "label" else rows.dataset)[chosen]
-    mark: Array = np.where(rows.guess == rows.gold, "right", "wrong")[chosen]
-    return _mapped(what, values, groups, mark, rows.text[chosen], method, seed)
+    groups = (rows.meaning if by == "label" else rows.dataset)[chosen]
+    mark = np.where(rows.guess == rows.gold, "right", "wrong")[chosen]
+    return _mapped(kind, rows.of(kind)[chosen], groups, mark, rows.text[chosen], method, seed)
 
 
-def before_and_after(rows: Collected, method: Method = "tsne", *, seed: int = 0) -> tuple[PointMap, PointMap]:
+def chance_map(rows: Collected, *, limit: int = 2000, seed: int = 0) -> PointMap:
+    """Gold spans by the principal components of their chances, right and wrong marked.  See: paper 001, Figure 4."""
+    return span_map(rows, "chance", "pca", limit=limit, seed=seed)
+
+
+def before_and_after(rows: Collected, method: ProjectionMethod = "tsne", *, seed: int = 0) -> tuple[PointMap, PointMap]:
     """Gold spans as vectors and as the head's features, such as a bottleneck's.  See: paper 000, Figure 2 e-h."""
     return span_map(rows, "vector", method, seed=seed), span_map(rows, "feature", method, seed=seed)
 
 
 def label_map(
-    vectors: Array, names: Sequence[str], groups: Sequence[str] | None = None, method: Method = "tsne", *, seed: int = 0
+    vectors: Array,
+    names: Sequence[str],
+    groups: Sequence[str] | None = None,
+    method: ProjectionMethod = "tsne",
+    *,
+    seed: int = 0,
 ) -> PointMap:
     """Vectors of labels on a plane: templates, or the rows of a prior; groups may be their corpora.
 
     See: paper 004, Figure 3.
     """
     texts = np.array(names, dtype=str)
-    chosen = texts if groups is None else np.array(groups, dtype=str)
-    return _mapped("label", np.asarray(vectors), chosen, np.full(len(texts), ""), texts, method, seed)
+    group = texts if groups is None else np.array(groups, dtype=str)
+    return _mapped("label", np.asarray(vectors), group, np.full(len(texts), ""), texts, method, seed)
 
 
-def _mapped(what: str, values: Array, group: Array, mark: Array, text: Array, method: Method, seed: int) -> PointMap:
-    shares: tuple[float, float] | None = None
-    if method == "pca":
-        points, (first, second) = pca(values)
-        shares = first, second
-    else:
-        points = tsne(values, seed=seed)
-    return PointMap(what, method, points[:, 0], points[:, 1], group, mark, text, shares, silhouette(values, group))
+def _mapped(
+    kind: str, values: Array, group: Array, mark: Array, text: Array, method: ProjectionMethod, seed: int
+) -> PointMap:
+    points, shares = pca(values) if method == "pca" else (tsne(values, seed=seed), None)
+    return PointMap(kind, method, points[:, 0], points[:, 1], group, mark, text, shares, silhouette(values, group))
 
 
 def pca(values: Array, dimensions: int = 2) -> tuple[Array, tuple[float, ...]]:
@@ -364,9 +467,9 @@ def pca(values: Array, dimensions: int = 2) -> tuple[Array, tuple[float, ...]]:
     signs = np.sign(weights[np.arange(kept), np.abs(weights).argmax(1)]) if kept else np.zeros(0)
     points = np.zeros((len(values), dimensions))
     points[:, :kept] = left[:, :kept] * lengths[:kept] * np.where(signs == 0, 1.0, signs)
-    total = float((lengths**2).sum())
-    shares = [float(length**2) / total if total else 0.0 for length in lengths[:kept]]
-    return points, (*shares, *[0.0] * (dimensions - kept))
+    shares = np.zeros(dimensions)
+    shares[:kept] = lengths[:kept] ** 2 / max((lengths**2).sum(), np.finfo(float).tiny)
+    return points, tuple(shares.tolist())
 
 
 def tsne(values: Array, *, seed: int = 0, perplexity: float = 30.0) -> Array:
@@ -376,44 +479,25 @@ def tsne(values: Array, *, seed: int = 0, perplexity: float = 30.0) -> Array:
     except ImportError as error:
         raise ImportError("t-SNE needs scikit-learn; install it with: pip install 'wingspan[plots]'") from error
     reduced, _ = pca(values, min(BEFORE_TSNE, *values.shape))
-    spread = reduced.std() if reduced.size else 0.0
-    if len(values) < 4 or spread == 0:
+    if len(values) < 4 or not reduced.size or reduced.std() == 0:
         return pca(values)[0]  # too few points, or all the same: there are no neighborhoods to keep
-    perplexity = min(perplexity, (len(values) - 1) / 3)
     start = pca(reduced)[0]
     start = start / start[:, 0].std() * 1e-4  # small, as its authors advise
     if not start[:, 1].any():  # points on a line would stay there
         start[:, 1] = np.random.default_rng(seed).normal(scale=1e-5, size=len(start))
-    found: Array = TSNE(perplexity=perplexity, init=start, random_state=seed).fit_transform(reduced)
-    return found
+    perplexity = min(perplexity, (len(values) - 1) / 3)
+    return np.asarray(TSNE(perplexity=perplexity, init=start, random_state=seed).fit_transform(reduced))
 
 
 def silhouette(values: Array, groups: Sequence[str] | Array) -> float | None:
     """The mean over points of (b - a) / max(a, b): a, the mean distance to the own group; b, to the nearest other one.
 
-    A point alone in its group counts 0. None where there is only one group, or nothing but lone points.  See: Rousseeuw
-    1987.
+    A point alone in its group counts 0. None where there is only one group, or nothing but lone points, and without
+    scikit-learn.  See: Rousseeuw 1987.
     """
-    names, group = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
-    if len(names) < 2 or len(names) == len(group):
+    number = len(np.unique(np.asarray(groups, dtype=str)))
+    if number < 2 or number == len(values) or find_spec("sklearn") is None:
         return None
-    wide = values.astype(np.float64)
-    squares = (wide**2).sum(1)
-    sizes = np.bincount(group)
-    member = np.eye(len(names))[group]  # (n, groups)
-    total = 0.0
-    for at in range(0, len(wide), BLOCK):
-        block = slice(at, at + BLOCK)
-        distances = np.sqrt(np.maximum(squares[block, None] + squares - 2 * wide[block] @ wide.T, 0.0))
-        rows = np.arange(len(distances))
-        distances[rows, rows + at] = 0.0  # rounding leaves a little
-        sums = distances @ member  # (block, groups)
-        own = group[block]
-        others = sizes[own] - 1
-        inner = sums[rows, own] / np.maximum(others, 1)
-        means = sums / sizes
-        means[rows, own] = np.inf
-        outer = means.min(1)
-        widest = np.maximum(inner, outer)
-        total += float(np.where((others > 0) & (widest > 0), (outer - inner) / np.maximum(widest, 1e-300), 0.0).sum())
-    return total / len(wide)
+    from sklearn.metrics import silhouette_score
+
+    return float(silhouette_score(values.astype(np.float64), np.asarray(groups, dtype=str)))

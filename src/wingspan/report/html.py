@@ -17,7 +17,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from wingspan.report.blocks import Block, Cell, Column, Points, Report, Row, Table
+from wingspan.report.blocks import AnyBlock, Column, Points, Report, Table, TableCell, TableRow
 from wingspan.views.entities import label_colors
 from wingspan.views.html import template, write_page
 
@@ -28,7 +28,7 @@ STRONGEST = 0.45  # of a tint: text on it keeps a contrast of 4.5, in the dark t
 
 
 def write_report(report: Report, path: Path) -> None:
-    """Writes the page block by block; what is streamed into it is never whole in memory."""
+    """Writes the page block by block; streamed rows are never whole in memory."""
     write_page(path, "report/report.html", title=report.title, report=report, rendered=rendered)
 
 
@@ -48,7 +48,7 @@ def write_tables(report: Report, folder: Path) -> list[Path]:
     return written
 
 
-def rendered(block: Block, labels: Sequence[str] = (), folder: bool = True) -> Markup:
+def rendered(block: AnyBlock, labels: Sequence[str] = (), folder: bool = True) -> Markup:
     """The HTML of a block. `labels` are all labels of the report; `folder`: tables lie beside the page as files."""
     macro = getattr(_macros(), type(block).__name__.lower())
     html: Markup = macro(TableView(block, labels, folder)) if isinstance(block, Table) else macro(block, labels)
@@ -114,7 +114,7 @@ class TableView:
         values = (row[place] for row in self.rows for place in columns)
         return max((abs(value) for value in values if isinstance(value, int | float)), default=0.0)
 
-    def cells(self, row: Row) -> Iterator[dict[str, Any]]:
+    def cells(self, row: TableRow) -> Iterator[dict[str, Any]]:
         """Text and attributes of every cell; labels have a dot in their color."""
         for value, column in zip(row, self.table.columns, strict=True):
             text = as_text(value, column)
@@ -140,7 +140,7 @@ class TableView:
         return {"class": f"tint{color}", "style": f"--t:{STRONGEST * abs(value) / largest:.2f}"}
 
 
-def as_text(value: Cell, column: Column) -> str:
+def as_text(value: TableCell, column: Column) -> str:
     """A value as a reader wants it: thousands apart, few digits, a sign where it is a change."""
     if value is None:
         return MISSING

@@ -1,23 +1,20 @@
-"""The chapter on what a model makes of spans: how far apart, how long, how sure (papers 000, 001, 003 and 004)."""
+"""The chapter on the representation of spans: how far apart, how long, how sure (papers 000, 001, 003 and 004)."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wingspan.report import plots
-from wingspan.report.blocks import Block, Cell, Column, Points, Row, Section, Table
-from wingspan.report.collect import Array, Collected, LabelRows
+from wingspan.report.blocks import AnyBlock, Column, Points, Section, Table, TableCell, numbers
 from wingspan.report.geometry import (
-    ClassNorm,
-    Discrepancy,
-    OverlapCosine,
+    Array,
+    Collected,
     PointMap,
-    TrueChances,
     before_and_after,
     chance_map,
     class_cosines,
@@ -30,7 +27,9 @@ from wingspan.report.geometry import (
     template_cosines,
     true_chances,
 )
-from wingspan.report.plots import available, drawn, keep
+
+if TYPE_CHECKING:
+    from wingspan.report.collect import LabelRows
 
 QUANTITIES = {
     "norm": "length of the features",
@@ -38,14 +37,15 @@ QUANTITIES = {
     "between": "cosine of spans of two types",
     "against_nothing": "cosine of entities and other spans",
     "template_norm": "length of the types' weights",
-    "template_cosine": "cosine of a span and its type's weights",
-    "template_between": "cosine of the weights of two types",
-    "template_against_nothing": "cosine of a type's weights and those of nothing",
+    "template_cosine": "absolute cosine of the weights of two classes",
+    "template_between": "absolute cosine of the weights of two types",
+    "template_against_nothing": "absolute cosine of the weights of a type and of nothing",
 }
 LEAD = (
     "From the rows in collected.npz: gold spans, spans beside them that are no entities, and a sample of others. "
     "Features are what the class scores are linear in."
 )
+LABEL = Column("label", "label")
 
 
 def representation(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Section:
@@ -54,102 +54,87 @@ def representation(rows: Collected, figures: Path | None, prior: LabelRows | Non
     return Section("representation", "Representation", blocks, LEAD)
 
 
-def cosines(rows: Collected, figures: Path | None) -> Iterator[Block]:
-    """How spans lie to each other: neighbors (003, Table 4), types and their weights (003, Table 5)."""
-    overlaps = cosine_by_overlap(rows)
-    if available():
-        figure = plots.overlap_figure({rows.system: overlaps})
-        yield drawn(figure, "overlap-cosines-figure", "Cosine of entities and spans beside them", figures)
-        figure = plots.norms_figure(norms_by_class(rows))
-        yield drawn(figure, "norms-figure", "Length of features by type", figures)
-    yield overlap_table(overlaps)
-    yield geometry_table(rows)
-    yield norms_table(norms_by_class(rows))
-    names, matrix = class_cosines(rows)
-    yield heat_map("class-cosines", "Cosines of spans, type by type", names, matrix)
+def cosines(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
+    """Cosines and lengths: neighbors (003, Table 4), types and their weights (003, Table 5)."""
+    overlaps, norms = cosine_by_overlap(rows), norms_by_class(rows)
+    beside, by_type = "Cosine of entities and spans beside them", "Length of features by type"
+    if plots.available():
+        yield plots.drawn(plots.overlap_figure({rows.system: overlaps}), "overlap-cosines-figure", beside, figures)
+        yield plots.drawn(plots.norms_figure(norms), "norms-figure", by_type, figures)
+    yield Table(
+        "overlap-cosines",
+        beside,
+        (Column("overlap", "text"), *numbers("mean cosine", "sd", digits=3), Column("pairs")),
+        [(row.overlap, finite(row.mean), finite(row.deviation), row.pairs) for row in overlaps],
+    )
+    quantities = geometry(rows)
+    yield Table(
+        "geometry",
+        "Lengths and cosines",
+        (Column("quantity", "text"), Column("mean", digits=3)),
+        [(words, getattr(quantities, name)) for name, words in QUANTITIES.items()],
+    )
+    yield Table(
+        "norms",
+        by_type,
+        (LABEL, *numbers("mean", "sd", "spans")),
+        [(row.label or "nothing", row.mean, finite(row.deviation), row.rows) for row in norms],
+    )
+    yield heat_map("class-cosines", "Cosines of spans, type by type", *class_cosines(rows))
     if len(rows.templates):
         yield heat_map("template-cosines", "Cosines of the types' weights", rows.class_names, template_cosines(rows))
 
 
-def overlap_table(found: Sequence[OverlapCosine]) -> Table:
-    """Cosines of entities and the spans beside them, by overlap."""
-    rows: list[Row] = [(row.overlap, finite(row.mean), finite(row.deviation), row.pairs) for row in found]
-    columns = (Column("overlap", "text"), Column("mean cosine", digits=3), Column("sd", digits=3), Column("pairs"))
-    return Table("overlap-cosines", "Cosine of entities and spans beside them", columns, rows)
-
-
-def geometry_table(rows: Collected) -> Table:
-    """Lengths and cosines of features and of the types' weights."""
-    found = asdict(geometry(rows))
-    columns = (Column("quantity", "text"), Column("mean", digits=3))
-    return Table("geometry", "Lengths and cosines", columns, [(said, found[name]) for name, said in QUANTITIES.items()])
-
-
-def norms_table(found: Sequence[ClassNorm]) -> Table:
-    """How long features are, type by type."""
-    rows: list[Row] = [(row.label or "nothing", row.mean, finite(row.deviation), row.rows) for row in found]
-    columns = (Column("label", "label"), Column("mean"), Column("sd"), Column("spans"))
-    return Table("norms", "Length of features by type", columns, rows)
-
-
 def heat_map(name: str, caption: str, names: Sequence[str], matrix: Array) -> Table:
     """Cosines of every pair of classes."""
-    said = [each or "nothing" for each in names]
-    rows: list[Row] = [(label, *map(finite, values)) for label, values in zip(said, matrix.tolist(), strict=True)]
-    return Table(name, caption, (Column("type", "label"), *(Column(label) for label in said)), rows, shade=True)
+    labels = [each or "nothing" for each in names]
+    rows = [(label, *map(finite, values)) for label, values in zip(labels, matrix.tolist(), strict=True)]
+    return Table(name, caption, (Column("type", "label"), *numbers(*labels)), rows, shade=True)
 
 
-def chances(rows: Collected, figures: Path | None) -> Iterator[Block]:
+def chances(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
     """How sure the model is of the truth (001, Figures 5 and 6)."""
     true, off = true_chances(rows), discrepancies(rows)
-    if available():
+    if plots.available():
         caption = "The chance of the true label, right and wrong predictions"
-        yield drawn(plots.violins_figure(true), "violins", caption, figures)
-        yield drawn(plots.volcano_figure(off), "volcano", "How far gold spans are off", figures)
-    yield chances_table(true)
-    yield discrepancies_table(off)
-
-
-def chances_table(found: Sequence[TrueChances]) -> Table:
-    """The medians of the violins."""
-    rows: list[Row] = [(row.label, len(row.right), row.right_median, len(row.wrong), row.wrong_median) for row in found]
-    columns = (
-        Column("label", "label"),
-        Column("right"),
-        Column("median chance", digits=3),
-        Column("wrong"),
-        Column("median chance if wrong", digits=3),
+        yield plots.drawn(plots.violins_figure(true), "violins", caption, figures)
+        yield plots.drawn(plots.volcano_figure(off), "volcano", "How far gold spans are off", figures)
+    chance = numbers("median chance", "median chance if wrong", digits=3)
+    yield Table(
+        "true-chances",
+        "The chance of the true label",
+        (LABEL, Column("right"), chance[0], Column("wrong"), chance[1]),
+        [(row.label, len(row.right), row.right_median, len(row.wrong), row.wrong_median) for row in true],
     )
-    return Table("true-chances", "The chance of the true label", columns, rows)
-
-
-def discrepancies_table(found: Sequence[Discrepancy]) -> Table:
-    """The points of the "volcano", those on the right first."""
-    rows: list[Row] = [
-        (row.text, row.label, row.fold, row.desire, row.tag, row.document)
-        for row in sorted(found, key=lambda row: -row.fold)
-    ]
-    columns = (
-        Column("text", "text"),
-        Column("label", "label"),
-        Column("log2(p said / p true)"),
-        Column("D", about="variance of the class chances / chance of the true label (paper 001, section 3.5)"),
-        Column("tag", "text"),
-        Column("document", "text"),
+    yield Table(
+        "discrepancies",
+        "Gold spans that are farthest off",
+        (
+            Column("text", "text"),
+            LABEL,
+            Column("log2(p predicted / p true)"),
+            Column("D", about="variance of the class chances / chance of the true label (paper 001, section 3.5)"),
+            Column("tag", "text"),
+            Column("document", "text"),
+        ),
+        [
+            (row.text, row.label, row.fold, row.desire, row.tag, row.document)
+            for row in sorted(off, key=lambda row: -row.fold)
+        ],
+        shown=50,
     )
-    return Table("discrepancies", "Gold spans that are farthest off", columns, rows, shown=50)
 
 
-def finite(value: float) -> Cell:
+def finite(value: float) -> TableCell:
     """A number, or nothing where there is none."""
     return None if math.isnan(value) else float(value)
 
 
-# --- Spans and labels on a plane, to zoom into (000, Figure 2; 001, Figure 4; 003, Figure 4; 004, Figures 3 and 4).
+# Spans and labels on a plane, to zoom into (000, Figure 2; 001, Figure 4; 003, Figure 4; 004, Figures 3 and 4).
 
 
-def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[Block]:
-    """Every map that the rows allow; those by t-SNE need scikit-learn. `prior` has a conditional autoencoder's rows."""
+def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[AnyBlock]:
+    """Every map that the rows allow; t-SNE needs scikit-learn. `prior` has a conditional autoencoder's rows."""
     if not rows.entities.any():
         return
     yield cloud("features-pca", "Features of entities, PCA", span_map(rows), figures)
@@ -164,31 +149,30 @@ def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) 
     if len(rows.templates):
         yield cloud("label-rows", "The types' weights, t‑SNE", label_map(rows.templates, rows.class_names), figures)
     if prior is not None:
-        found = label_map(prior.values, prior.names, prior.meanings)
-        yield cloud("prior-rows", "The labels' rows of the conditional autoencoder, t‑SNE", found, figures)
+        points = label_map(prior.values, prior.names, prior.meanings)
+        yield cloud("prior-rows", "The labels' rows of the conditional autoencoder, t‑SNE", points, figures)
     if len(set(rows.dataset.tolist())) > 1:
-        found = span_map(rows, "feature", "tsne", by="dataset")
-        yield cloud("features-by-corpus", "Features of entities by corpus, t‑SNE", found, figures)
+        points = span_map(rows, "feature", "tsne", by="dataset")
+        yield cloud("features-by-corpus", "Features of entities by corpus, t‑SNE", points, figures)
         ((label, _),) = Counter(rows.meaning[rows.entities].tolist()).most_common(1)
-        found = span_map(rows, "feature", "tsne", by="dataset", only=label)
-        yield cloud("one-type-across-corpora", f"{label} in every corpus, t‑SNE", found, figures)
+        points = span_map(rows, "feature", "tsne", by="dataset", only=label)
+        yield cloud("one-type-across-corpora", f"{label} in every corpus, t‑SNE", points, figures)
 
 
-def cloud(name: str, caption: str, found: PointMap, figures: Path | None) -> Points:
+def cloud(name: str, caption: str, points: PointMap, figures: Path | None) -> Points:
     """A map to zoom into; PNG and SVG go to the folder."""
-    marks = bool((found.mark != "").any())
-    if available() and figures is not None:
-        keep(plots.points_figure(found, marks=marks), name, figures)
-    first, second = found.shares or (None, None)
-    axes = ("" if first is None else f"first component, {first:.0%}", "" if second is None else f"second, {second:.0%}")
-    apart = f" (silhouette {found.silhouette:.2f})" if found.silhouette is not None else ""
+    marks = bool((points.mark != "").any())
+    if plots.available() and figures is not None:
+        plots.drawn(plots.points_figure(points, marks=marks), name, caption, figures)
+    first, second = points.shares or (None, None)
+    apart = f" (silhouette {points.silhouette:.2f})" if points.silhouette is not None else ""
     return Points(
         name,
         caption + apart,
-        found.x.tolist(),
-        found.y.tolist(),
-        found.group.tolist(),
-        found.text.tolist(),
-        (found.mark == "right").tolist() if marks else None,
-        axes,
+        points.x.tolist(),
+        points.y.tolist(),
+        points.group.tolist(),
+        points.text.tolist(),
+        (points.mark == "right").tolist() if marks else None,
+        ("", "") if first is None else (f"first component, {first:.0%}", f"second, {second:.0%}"),
     )

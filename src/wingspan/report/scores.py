@@ -1,178 +1,299 @@
-"""The first chapter: who is how good, how sure that is, on what corpus."""
+"""The chapters on scores: the overview, differences between systems, typing accuracy, and several corpora."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wingspan.corpora.label_map import NONE, LabelMap
 from wingspan.corpora.statistics import describe
-from wingspan.evaluation.comparison import SystemFigures, figures_of
-from wingspan.evaluation.errors import confusion
+from wingspan.evaluation.comparison import Comparison, PairFigures, SystemFigures, figures_of
+from wingspan.evaluation.errors import MOVES, Error, Move, confusion
 from wingspan.evaluation.matching import Mode
-from wingspan.evaluation.scores import MODES, PARTS, TypingCounts, by_continuity, recognition, typing
+from wingspan.evaluation.scores import MODES, PARTS, Scores, by_continuity, recognition, typing
 from wingspan.evaluation.significance import system_intervals, tabulate
-from wingspan.report.blocks import Block, Column, Facts, Prose, Row, Section, Subject, Table, anchored, titled
-from wingspan.report.corpora import type_changes
+from wingspan.evaluation.transfer import Transfer
+from wingspan.report.blocks import (
+    AnyBlock,
+    Column,
+    Example,
+    Examples,
+    Facts,
+    Prose,
+    Section,
+    Subject,
+    Table,
+    TableRow,
+    anchored,
+    numbers,
+)
+from wingspan.report.errors import MATCH_SIGNS, cropped, spread_out, windows
 from wingspan.text import Document
 
-FIGURES = (Column("precision"), Column("recall"), Column("F1"))
-LOW, HIGH = (
-    Column("low", about="interval of F1, lower end"),
-    Column("high", about="interval of F1, upper end"),
+FIGURES = numbers("precision", "recall", "F1")
+INTERVAL = (Column("low", about="interval of F1, lower end"), Column("high", about="interval of F1, upper end"))
+COUNTS = numbers("tp", "fp", "fn", digits=0)
+CHANGE = (
+    Column("difference", "change"),
+    Column("low", about="interval, lower end"),
+    Column("high", about="interval, upper end"),
+    Column("wins, %", digits=1, about="Share of bootstrap samples in which the second is ahead"),
+    *numbers("p", "p, Holm", digits=4),
 )
-COUNTS = (Column("tp", digits=0), Column("fp", digits=0), Column("fn", digits=0))
+MOST_MOVED = 60  # examples of each way an error can move
+SYSTEM = Column("system", "text")
 
 
-def single(subject: Subject, samples: int, seed: int) -> SystemFigures:
+# Overview: how good each system is, how sure that is, and on which corpus.
+
+
+def single_system(subject: Subject, samples: int, seed: int) -> SystemFigures:
     """The figures of the only system, with bootstrap intervals over documents."""
-    (name,) = subject.names
-    runs = subject.systems[name]
+    ((name, runs),) = subject.systems.items()
     table = tabulate(subject.gold, runs)
     places = list(range(len(runs)))
-    (found,), _ = system_intervals(table, [places], samples=samples, seed=seed)
-    return figures_of(table, name, places, found)
+    (intervals,), _ = system_intervals(table, [places], samples=samples, seed=seed)
+    return figures_of(table, name, places, intervals)
+
+
+def result_sentence(system: SystemFigures) -> str:
+    """One system's result in one sentence."""
+    f1, micro = system.f1, system.rows.micro
+    return (
+        f"{system.name} reaches a strict micro F1 of {f1.value:.2f} (95 % interval {f1.low:.2f} to {f1.high:.2f}), "
+        f"with a precision of {micro.precision.value:.2f} and a recall of {micro.recall.value:.2f}."
+    )
 
 
 def overview(
     subject: Subject, figures: Sequence[SystemFigures], statement: str, notes: Sequence[str], mode: Mode = "strict"
 ) -> Section:
-    """Scores of the systems, by label, under every rule for a match; what is in the corpora."""
-    blocks: list[Block] = [Prose((statement,), statement=True, name="verdict")]
+    """Scores of the systems, by label, under every rule for a match; statistics of the corpora."""
+    blocks: list[AnyBlock] = [Prose((statement,), statement=True, name="verdict")]
     if len(figures) > 1:
         blocks += [systems_table(figures, mode), type_changes(figures)]
     for number, system in enumerate(figures):
-        blocks.append(labels_table(system, anchored("scores", number), subject, mode))
-    blocks.append(modes_table(subject))
-    blocks += continuity_table(subject)
+        rows = [(label, *_figures(row)) for label, row in system.rows.labels.items()]
+        totals = [("micro", *_figures(system.rows.micro)), ("macro", *_figures(system.rows.macro))]
+        caption = subject.titled(f"{mode.capitalize()} scores by label", system.name)
+        columns = (Column("label", "label"), *FIGURES, *INTERVAL, *COUNTS)
+        blocks.append(Table(anchored("scores", number), caption, columns, rows, totals=totals))
+    blocks += [modes_table(subject), *continuity_table(subject)]
     blocks.append(Facts("corpus", "The gold corpus", corpus_facts(subject.gold)))
     if subject.training is not None:
         blocks.append(Facts("training-corpus", "The training corpus", corpus_facts(subject.training)))
-    said_too = [f"Note: {note}." for note in dict.fromkeys([*notes, *subject.notes])]
-    blocks += [Prose(tuple(said_too), name="notes")] if said_too else []
+    if all_notes := dict.fromkeys([*notes, *subject.notes]):
+        blocks.append(Prose(tuple(f"Note: {note}." for note in all_notes), name="notes"))
     return Section("overview", "Overview", blocks)
-
-
-def said(system: SystemFigures) -> str:
-    """One system's result in one sentence."""
-    f1 = system.f1
-    return (
-        f"{system.name} reaches a strict micro F1 of {f1.value:.2f} (95 % interval {f1.low:.2f} to {f1.high:.2f}), "
-        f"with a precision of {system.rows.micro.precision.value:.2f} and a recall of "
-        f"{system.rows.micro.recall.value:.2f}."
-    )
 
 
 def systems_table(figures: Sequence[SystemFigures], mode: Mode) -> Table:
     """All systems, one below the other."""
     several = any(system.runs > 1 for system in figures)
-    over_runs = (Column("runs"), Column("sd of F1")) if several else ()
-    columns = (Column("system", "text"), *FIGURES, LOW, HIGH, Column("macro F1"), *over_runs)
-    rows: list[Row] = []
+    columns = (SYSTEM, *FIGURES, *INTERVAL, *numbers("macro F1", *(("runs", "sd of F1") if several else ())))
+    rows: list[TableRow] = []
     for system in figures:
         micro = system.rows.micro
-        row: Row = (system.name, *_three(micro), micro.f1.low, micro.f1.high, system.rows.macro.f1.value)
-        rows.append((*row, system.runs, micro.over_runs.deviation) if several else row)
+        over_runs = (system.runs, micro.over_runs.deviation) if several else ()
+        rows.append((system.name, *_figures(micro)[:5], system.rows.macro.f1.value, *over_runs))
     return Table("systems", f"{mode.capitalize()} micro scores with bootstrap intervals", columns, rows)
 
 
-def labels_table(system: SystemFigures, name: str, subject: Subject, mode: Mode) -> Table:
-    """One system by label (003, Table 8; 004, Table 1)."""
-    rows: list[Row] = [(label, *_figures(row)) for label, row in system.rows.labels.items()]
-    totals: list[Row] = [("micro", *_figures(system.rows.micro)), ("macro", *_figures(system.rows.macro))]
-    columns = (Column("label", "label"), *FIGURES, LOW, HIGH, *COUNTS)
-    return Table(
-        name, titled(f"{mode.capitalize()} scores by label", system.name, subject), columns, rows, totals=totals
-    )
+def type_changes(figures: Sequence[SystemFigures]) -> Table:
+    """F1 of each type under the first system, and the changes of the others, such as the effect of added corpora."""
+    first, *others = figures
+    labels = list(dict.fromkeys(label for system in figures for label in system.rows.labels))
 
+    def f1(system: SystemFigures, label: str) -> float:
+        return system.rows.labels[label].f1.value if label in system.rows.labels else 0.0
 
-def _three(row: Any) -> tuple[float, float, float]:
-    return row.precision.value, row.recall.value, row.f1.value
+    rows: list[TableRow] = [
+        (label, f1(first, label), *(f1(other, label) - f1(first, label) for other in others)) for label in labels
+    ]
+    start = first.rows.micro.f1.value
+    totals: list[TableRow] = [("micro", start, *(other.rows.micro.f1.value - start for other in others))]
+    columns = (Column("label", "label"), Column(first.name), *(Column(other.name, "change") for other in others))
+    return Table("type-effects", f"F1 by type, and changes from {first.name}", columns, rows, totals=totals)
 
 
 def _figures(row: Any) -> tuple[float | None, ...]:
-    return *_three(row), row.f1.low, row.f1.high, *(row.counts.get(name) for name in ("tp", "fp", "fn"))
+    """Precision, recall, F1 and its interval, then counts."""
+    counts = (row.counts.get(name) for name in ("tp", "fp", "fn"))
+    return row.precision.value, row.recall.value, row.f1.value, row.f1.low, row.f1.high, *counts
 
 
 def modes_table(subject: Subject) -> Table:
-    """The same predictions under every rule of what counts as a match."""
-    rows: list[Row] = []
+    """The same predictions under every rule for a match."""
+    rows: list[TableRow] = []
     for mode in MODES:
         for name in subject.names:
-            micro = recognition(subject.gold, subject.found(name), mode).micro
-            own: Row = (mode, name) if len(subject.names) > 1 else (mode,)
-            rows.append((*own, micro.precision, micro.recall, micro.f1, micro.missed, micro.spurious))
-    columns = (Column("rule", "text"), *((Column("system", "text"),) if len(subject.names) > 1 else ()), *FIGURES)
-    return Table(
-        "rules",
-        "Micro scores under other rules of what counts as a match",
-        (*columns, Column("missed"), Column("spurious")),
-        rows,
-        note=" ".join(["docs/scoring.md says what each rule is.", subject.first_runs_only]).strip(),
-    )
+            micro = recognition(subject.gold, subject.predicted(name), mode).micro
+            rows.append((mode, name, micro.precision, micro.recall, micro.f1, micro.missed, micro.spurious))
+    columns = (Column("rule", "text"), SYSTEM, *FIGURES, *numbers("missed", "spurious"))
+    caption = "Micro scores under other rules of what counts as a match"
+    note = f"docs/scoring.md says what each rule is. {subject.first_runs_only}".strip()
+    return subject.table_by_system("rules", caption, columns, rows, note)
 
 
-def continuity_table(subject: Subject) -> list[Block]:
+def continuity_table(subject: Subject) -> list[Table]:
     """Discontinuous entities by themselves and the rest, where there are any."""
-    rows: list[Row] = []
-    for name in subject.names:
-        for part, counts in by_continuity(subject.gold, subject.found(name)).items():
-            own: Row = (PARTS[part], name) if len(subject.names) > 1 else (PARTS[part],)
-            figures = (counts.precision, counts.recall, counts.f1, counts.tp, counts.fp, counts.fn)
-            rows.append((*own, *figures))
-    columns = (Column("of", "text"), *((Column("system", "text"),) if len(subject.names) > 1 else ()), *FIGURES)
-    note = subject.first_runs_only
+    rows: list[TableRow] = [
+        (PARTS[part], name, counts.precision, counts.recall, counts.f1, counts.tp, counts.fp, counts.fn)
+        for name in subject.names
+        for part, counts in by_continuity(subject.gold, subject.predicted(name)).items()
+    ]
+    columns = (Column("of", "text"), SYSTEM, *FIGURES, *COUNTS)
     caption = "Strict micro scores of discontinuous entities and of the others"
-    return [Table("continuity", caption, (*columns, *COUNTS), rows, note=note)] if rows else []
+    return [subject.table_by_system("continuity", caption, columns, rows, subject.first_runs_only)] if rows else []
 
 
 def corpus_facts(documents: Sequence[Document]) -> Mapping[str, Any]:
-    """What is in a corpus (000, Table 1; 003, Table 6; 004, Tables 5 and 6), and its fingerprint."""
-    found = describe(documents)
+    """Statistics of a corpus (000, Table 1; 003, Table 6; 004, Tables 5 and 6), and its fingerprint."""
+    corpus = describe(documents)
     return {
-        "documents": found.documents,
-        "articles they belong to": found.groups,
-        "words": found.words,
-        "entities": found.entities,
-        "of these nested": found.nested,
-        "of these discontinuous": found.discontinuous,
-        "documents without entities": found.documents_without_entities,
-        "words of a mention": ", ".join(f"{name} {value}" for name, value in found.mention_words.items()),
-        "words of a document": ", ".join(f"{name} {value}" for name, value in found.text_words.items()),
-        "labels": ", ".join(f"{label} {count:,}" for label, count in found.labels.items()),
-        "fingerprint": found.fingerprint,
+        "documents": corpus.documents,
+        "articles they belong to": corpus.groups,
+        "words": corpus.words,
+        "entities": corpus.entities,
+        "of these nested": corpus.nested,
+        "of these discontinuous": corpus.discontinuous,
+        "documents without entities": corpus.documents_without_entities,
+        "words of a mention": ", ".join(f"{name} {value}" for name, value in corpus.mention_words.items()),
+        "words of a document": ", ".join(f"{name} {value}" for name, value in corpus.text_words.items()),
+        "labels": ", ".join(f"{label} {count:,}" for label, count in corpus.labels.items()),
+        "fingerprint": corpus.fingerprint,
     }
 
 
-# --- The chapter on a model that types given spans: how many types are right, and which is taken for which. No F1.
+# Significance: whether one system is better than another, where, and which errors moved.
 
 
-LEAD = (
-    "The spans were given, so nothing could be missed or invented: these are accuracies, not to be compared with the "
-    "scores of systems that find their spans."
-)
+def significance(comparison: Comparison, subject: Subject) -> Section:
+    """Every pair of systems: differences with intervals and p-values, McNemar's test, the errors that moved."""
+    pairs = [(f"{pair.second} − {pair.first}", *_change(pair.rows.micro), pair.errors.p) for pair in comparison.pairs]
+    columns = (Column("pair", "text"), *CHANGE, Column("p, McNemar", digits=4))
+    blocks: list[AnyBlock] = [Table("pairs", "Differences in micro F1", columns, pairs)]
+    for number, pair in enumerate(comparison.pairs):
+        rows: list[TableRow] = [(label, *_change(row)) for label, row in pair.rows.items()]
+        caption = f"Difference by label: {pair.second} − {pair.first}"
+        by_label = (Column("label", "label"), *CHANGE)
+        blocks.append(Table(anchored("difference", number), caption, by_label, rows[:-2], totals=rows[-2:]))
+        blocks.append(moved_table(pair, anchored("moved", number)))
+        blocks.append(moved_examples(pair, anchored("moved-examples", number), subject))
+    lead = (
+        f"Second system minus first, in points of F1. Intervals and shares of wins come from {comparison.samples:,} "
+        f"bootstrap samples of {comparison.units:,} documents, p-values from "
+        f"{comparison.test(comparison.pairs[0])}; they are corrected after Holm for the number of labels or of pairs."
+    )
+    return Section("significance", "Significance", blocks, lead)
 
 
-def typed(subject: Subject, system: str) -> Section:
+def _change(row: Any) -> tuple[float, ...]:
+    return row.value, row.low, row.high, 100 * row.wins, row.p, row.p_holm
+
+
+def moved_table(pair: PairFigures, name: str) -> Table:
+    """The number of errors that only one of the two makes."""
+    labels = sorted({error.entity.label for shares in pair.errors.shares.values() for error in shares})
+    rows: list[TableRow] = [(label, *(pair.errors.count(move, label) for move in MOVES)) for label in labels]
+    totals: list[TableRow] = [("all", *(pair.errors.count(move) for move in MOVES))]
+    columns = (
+        Column("label", "label"),
+        Column("fixed", digits=1, about=f"errors of {pair.first} that {pair.second} does not make"),
+        Column("broken", digits=1, about=f"errors of {pair.second} that {pair.first} does not make"),
+        Column("both", digits=1),
+    )
+    return Table(name, f"Errors that moved from {pair.first} to {pair.second}", columns, rows, totals=totals)
+
+
+def moved_examples(pair: PairFigures, name: str, subject: Subject) -> Examples:
+    """Texts in which the two systems differ, both beside the gold."""
+    moves: tuple[Move, ...] = ("fixed", "broken")
+    errors = {move: pair.errors.listed(move) for move in moves}
+    items = [_moved(error, move, pair, subject) for move in moves for error in spread_out(errors[move], MOST_MOVED)]
+    left_out = sum(map(len, errors.values())) - len(items)
+    return Examples(name, f"What {pair.second} fixes and breaks of {pair.first}", items, left_out, MATCH_SIGNS)
+
+
+def _moved(error: Error, move: str, pair: PairFigures, subject: Subject) -> Example:
+    """An error that moved, in its surroundings."""
+    gold = subject.gold[error.document]
+    (window,) = windows(gold.text, [error.entity.hull])
+    versions = [(name, cropped(subject.predicted(name)[error.document], window)) for name in (pair.first, pair.second)]
+    title = f"{gold.id} · {move}: {error.entity.label} “{gold.text_of(error.entity)}”, {error.kind}"
+    return Example(versions, cropped(gold, window), title, (move, error.kind), (error.entity.label,))
+
+
+# Typing: a model that types given spans has an accuracy, and no F1.
+
+
+def typing_accuracy(subject: Subject, system: str) -> Section:
     """Accuracy by label, and the confusion matrix of the types."""
-    scores = typing(subject.gold, subject.found(system))
-    rows: list[Row] = [(label, *_cells(share)) for label, share in scores.labels.items()]
-    columns = (Column("label", "label"), Column("accuracy"), Column("right"), Column("spans"))
-    table = Table(
-        "typing", "Typing accuracy, gold spans given", columns, rows, totals=[("all", *_cells(scores.overall))]
+    scores = typing(subject.gold, subject.predicted(system))
+    shares = [*scores.labels.items(), ("all", scores.overall)]
+    rows = [(label, share.accuracy, share.correct, share.total) for label, share in shares]
+    columns = (Column("label", "label"), *numbers("accuracy", "right", "spans"))
+    taken = confusion(subject.gold, subject.predicted(system))
+    matrix: list[TableRow] = [  # the last column is nothing, which is never predicted
+        (label, *cells[:-1]) for label, cells in zip(taken.labels, taken.matrix[:-1], strict=True)
+    ]
+    lead = (
+        "The spans were given, so nothing could be missed or invented: these are accuracies, not to be compared with "
+        "the scores of systems that find their spans."
     )
-    found = confusion(subject.gold, subject.found(system))
-    taken: list[Row] = [
-        (label, *cells[:-1]) for label, cells in zip(found.labels, found.matrix[:-1], strict=True)
-    ]  # the last column is nothing, which is never said
-    matrix = Table(
-        "taken-for",
-        "Which type is taken for which: rows are gold",
-        (Column("gold", "label"), *(Column(label, digits=0) for label in found.labels)),
-        taken,
-        shade=True,
-    )
-    return Section("typing", "Typing", [table, matrix], LEAD)
+    blocks = [
+        Table("typing", "Typing accuracy, gold spans given", columns, rows[:-1], totals=rows[-1:]),
+        Table(
+            "taken-for",
+            "Which type is taken for which: rows are gold",
+            (Column("gold", "label"), *numbers(*taken.labels, digits=0)),
+            matrix,
+            shade=True,
+        ),
+    ]
+    return Section("typing", "Typing", blocks, lead)
 
 
-def _cells(share: TypingCounts) -> tuple[float, int, int]:
-    return share.accuracy, share.correct, share.total
+# Corpora: the meaning of their labels, the scores of each, and what one is worth for another.
+
+
+def corpora_chapter(
+    label_map: LabelMap | None,
+    own: Mapping[str, Scores],
+    mapped: Mapping[str, Scores],
+    transfers: Sequence[Transfer] = (),
+) -> Section:
+    """Scores by corpus: in its own labels, and in the target's."""
+    blocks = [by_corpus(own, mapped)]
+    blocks += [transfer_table(transfers)] if transfers else []
+    blocks += [correspondences(label_map)] if label_map is not None else []
+    lead = "One model, several corpora. Labels without a counterpart in the target's are no part of mapped scores."
+    return Section("corpora", "Corpora", blocks, lead)
+
+
+def correspondences(label_map: LabelMap) -> Table:
+    """Which label of each corpus means which of the target's (004, Table 7)."""
+    rows = [(corpus, label, target or NONE) for corpus, label, target in label_map]
+    columns = (Column("corpus", "text"), Column("label", "text"), Column("in the target's labels", "label"))
+    return Table("label-correspondences", "What the labels of other corpora mean", columns, rows)
+
+
+def by_corpus(own: Mapping[str, Scores], mapped: Mapping[str, Scores]) -> Table:
+    """Strict micro scores of each corpus (004, Table 8)."""
+    rows: list[TableRow] = []
+    for corpus in dict.fromkeys([*own, *mapped]):  # a model of one corpus knows no other's labels
+        micro = own[corpus].micro if corpus in own else None
+        figures = (micro.precision, micro.recall, micro.f1) if micro else (None, None, None)
+        rows.append((corpus, *figures, mapped[corpus].micro.f1 if corpus in mapped else None))
+    columns = (Column("corpus", "text"), *FIGURES, Column("F1, in the target's labels"))
+    return Table("scores-by-corpus", "Strict micro scores of each corpus", columns, rows)
+
+
+def transfer_table(transfers: Sequence[Transfer]) -> Table:
+    """F1 of each model, or block of classes, on each corpus, mapped to labels that both can mean."""
+    tested = list(dict.fromkeys(each.tested for each in transfers))
+    cells = {(each.trained, each.tested): each.scores.micro.f1 if each.scores else None for each in transfers}
+    trained = dict.fromkeys(each.trained for each in transfers)
+    rows = [(name, *(cells.get((name, other)) for other in tested)) for name in trained]
+    columns = (Column("answers of", "text"), *(Column(name, about=f"F1 on {name}") for name in tested))
+    return Table("transfer-matrix", "F1 across corpora: rows answer, columns are scored", columns, rows, shade=True)

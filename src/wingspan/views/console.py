@@ -1,4 +1,4 @@
-"""Lines for people."""
+"""Lines for people on the console, and figures as JSON."""
 
 from __future__ import annotations
 
@@ -11,35 +11,29 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from wingspan.files import atomic_write
+
 
 def first_process() -> bool:
-    """Whether this process speaks and writes: the only one, or the first of those that torchrun has started."""
+    """Whether this process prints and writes: the only one, or the first of those that torchrun has started."""
     return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
 
 
 def say(console: Console, line: str) -> None:
-    """One line, as long as it is; what is in it is no markup, since names may look like it."""
+    """Prints a line without wrapping; nothing in it is markup, since names may look like it."""
     console.print(Text(line), soft_wrap=True)
 
 
-def counted(count: int, what: str, several: str | None = None) -> str:
-    """`1 document`, `2,000 documents`; `several` is the plural where an s does not make it."""
-    return f"{count:,} {what if count == 1 else several or f'{what}s'}"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 document`, `2,000 documents`; `plural` for nouns that do not just take an s."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-# --- Figures as JSON, for every verb that has `--json FILE`.
-
-
-def write_figures(figures: Mapping[str, Any], path: Path) -> None:
-    """Writes under a temporary name, then renames, so that a failure leaves no half file; `-` is standard output."""
+def write_json(figures: Mapping[str, Any], path: Path) -> None:
+    """The file of `--json FILE`; `-` prints it. A failure leaves no half file."""
     text = json.dumps(figures, indent=2, ensure_ascii=False)
     if path == Path("-"):
         print(text)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(path) as file:
+        file.write(text + "\n")

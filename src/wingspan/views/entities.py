@@ -12,9 +12,9 @@ from wingspan.text import Document, Entity
 PALETTE = ("#0274e0", "#b06202", "#008923", "#db0ca0", "#028383", "#ec001a", "#9945f9", "#7f7803")
 """Eight hues of one luminance, which has a contrast of at least 4.5 to both black and white backgrounds."""
 
-Verdict = Literal["found", "right", "spurious", "missed"]
-VERDICTS: tuple[Verdict, ...] = ("right", "spurious", "missed")
-VERDICT_COLORS: dict[Verdict, str | None] = {
+EntityVerdict = Literal["found", "right", "spurious", "missed"]
+VERDICTS: tuple[EntityVerdict, ...] = ("right", "spurious", "missed")
+VERDICT_COLORS: dict[EntityVerdict, str | None] = {
     "found": None,  # the label's own color
     "right": PALETTE[2],
     "spurious": PALETTE[1],
@@ -35,14 +35,14 @@ def label_colors(labels: Iterable[str]) -> dict[str, str]:
     return colors
 
 
-def judged(document: Document, gold: Document | None) -> list[tuple[Entity, Verdict]]:
+def judged(document: Document, gold: Document | None) -> list[tuple[Entity, EntityVerdict]]:
     """All entities to show, in reading order. An entity is right if gold has its label and boundaries, one to one."""
     if gold is None:
         return [(entity, "found") for entity in document.entities]
     if gold.text != document.text:
         raise ValueError(f"document {document.id!r} and its gold {gold.id!r} differ in their text; compare equal texts")
     open_gold = Counter(gold.entities)
-    verdicts: list[tuple[Entity, Verdict]] = []
+    verdicts: list[tuple[Entity, EntityVerdict]] = []
     for entity in document.entities:
         verdicts.append((entity, "right" if open_gold[entity] > 0 else "spurious"))
         open_gold[entity] -= 1

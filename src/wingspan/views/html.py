@@ -21,9 +21,9 @@ from markupsafe import Markup
 
 from wingspan.files import atomic_write
 from wingspan.text import Document, Entity, Span
-from wingspan.views.entities import VERDICT_COLORS, VERDICTS, Verdict, judged, label_colors, misfit
+from wingspan.views.entities import VERDICT_COLORS, VERDICTS, EntityVerdict, judged, label_colors, misfit
 
-SIGNS: dict[Verdict, str] = {"found": "", "right": "✓\u00a0", "spurious": "+\u00a0", "missed": "✗\u00a0"}
+SIGNS: dict[EntityVerdict, str] = {"found": "", "right": "✓\u00a0", "spurious": "+\u00a0", "missed": "✗\u00a0"}
 PITCH = 5  # pixels from lane to lane; fewer where the lanes of a line would be higher than HIGHEST
 HIGHEST = 60
 VISIBLE_CONTROLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10, 13)} | {127: "\u2421"}
@@ -128,11 +128,11 @@ def pieces(length: int, entities: Sequence[Entity]) -> Iterator[Piece]:
 # Documents, legends and tallies.
 
 
-class Bar(NamedTuple):
+class EntityBar(NamedTuple):
     """An entity as it is drawn: its color, and where its bar lies in pixels above the lower edge of the lanes."""
 
     entity: Entity
-    verdict: Verdict
+    verdict: EntityVerdict
     color: str
     lane: int
     bottom: float
@@ -173,7 +173,7 @@ def marked(document: Document, gold: Document | None = None, labels: Iterable[st
     depth = max(places, default=-1) + 1
     pitch = max(2.0, min(PITCH, HIGHEST / max(depth, 1)))
     bars = [
-        Bar(
+        EntityBar(
             entity,
             verdict,
             VERDICT_COLORS[verdict] or colors[entity.label],
@@ -192,7 +192,7 @@ def marked(document: Document, gold: Document | None = None, labels: Iterable[st
     )
 
 
-def _drawn(piece: Piece, document: Document, bars: Sequence[Bar]) -> dict[str, Any]:
+def _drawn(piece: Piece, document: Document, bars: Sequence[EntityBar]) -> dict[str, Any]:
     """A piece for the template: its text, its bars, and the labels of the entities that end with it."""
     here = {n: n in piece.between for n in (*piece.inside, *piece.between)}
     text_layers = [layer for n, in_gap in here.items() for layer in bars[n].layers(in_gap)]

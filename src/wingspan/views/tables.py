@@ -1,9 +1,10 @@
-"""Figures as tables: framed on a terminal, plain columns in a pipe. Used by every verb that prints scores."""
+"""Figures as tables: framed on a terminal, plain columns in a pipe."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich import box
 from rich.cells import cell_len
@@ -23,7 +24,7 @@ from wingspan.evaluation.scores import (
 )
 
 AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
-"""How the rows below the labels are called; the second macro is the one of the n2c2 script."""
+"""The names of the rows below the labels; the second macro is that of the n2c2 script."""
 
 COLUMNS = ("precision", "recall", "F1", "tp", "fp", "fn", "support")
 
@@ -40,14 +41,14 @@ class Sheet:
     totals: Sequence[Cells] = ()
 
     def show(self, console: Console) -> None:
-        """Frames on a terminal; in a pipe lines as long as they need to be, since nobody there can widen the window."""
+        """Prints frames on a terminal, and unwrapped lines in a pipe."""
         if console.is_terminal:
             console.print(self.framed())
         else:
             console.print(Text("\n".join(self.lines())), soft_wrap=True)
 
     def framed(self) -> Table:
-        """The table as rich draws it. Names are no markup: a label may well be called [PER]."""
+        """The table as rich draws it. Names are no markup: a label may be called [PER]."""
         table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD)
         table.add_column(self.columns[0], overflow="fold")
         for column in self.columns[1:]:
@@ -60,21 +61,18 @@ class Sheet:
 
     def lines(self) -> list[str]:
         """The table as aligned text, two spaces or more between columns."""
-        everything = [self.columns, *self.rows, *self.totals]
-        count = len(self.columns)
-        filled = [[*row, *[""] * (count - len(row))] for row in everything]
-        widths = [max(cell_len(row[i]) for row in filled) for i in range(count)]
-        return [self.title] + [
-            "  ".join(
-                cell + " " * (width - cell_len(cell)) if i == 0 else " " * (width - cell_len(cell)) + cell
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in filled
-        ]
+        rows = [self.columns, *self.rows, *self.totals]
+        columns = list(zip_longest(*rows, fillvalue=""))
+        widths = [max(map(cell_len, column)) for column in columns]
+        lines = [self.title]
+        for name, *numbers in zip(*columns, strict=True):
+            padded = [" " * (width - cell_len(cell)) + cell for cell, width in zip(numbers, widths[1:], strict=True)]
+            lines.append("  ".join([name + " " * (widths[0] - cell_len(name)), *padded]).rstrip())
+        return lines
 
 
 def print_scores(scores: Scores | TypingScores, console: Console) -> None:
-    """One row for each label, the averages below, then what a reader should know."""
+    """Prints one row for each label, the averages below, then notes."""
     (_typing_sheet(scores) if isinstance(scores, TypingScores) else _recognition_sheet(scores)).show(console)
     if isinstance(scores, Scores) and scores.continuity:
         rows = [(PARTS[name], *_figures(part), *_counted(part)) for name, part in scores.continuity.items()]
@@ -83,25 +81,25 @@ def print_scores(scores: Scores | TypingScores, console: Console) -> None:
 
 
 def print_modes(scores: Sequence[Scores], console: Console) -> None:
-    """The micro figures of several modes of one comparison, one below the other."""
+    """Prints the micro figures of several modes of one comparison, one below the other."""
     verdicts = ("correct", "incorrect", "partial", "missed", "spurious")
     rows = [(s.mode, *_figures(s.micro), *(str(getattr(s.micro, verdict)) for verdict in verdicts)) for s in scores]
     Sheet("Recognition, micro", ("mode", "precision", "recall", "F1", *verdicts), rows).show(console)
-    _print_notes(dict.fromkeys(note for one in scores for note in one.notes), console)
+    _print_notes(dict.fromkeys(note for each in scores for note in each.notes), console)
 
 
 def print_seeds(runs: Sequence[Scores | TypingScores], console: Console) -> None:
-    """Mean and standard deviation over several runs."""
+    """Prints mean and standard deviation over several runs."""
     typed = [run for run in runs if isinstance(run, TypingScores)]
     if typed:
         rows = [(name, str(accuracy)) for name, accuracy in accuracy_rows(typed)]
         title = f"Typing (gold spans given), mean ± sd over {len(typed)} runs"
         Sheet(title, ("label", "accuracy"), rows[:-1], rows[-1:]).show(console)
         return
-    found = [run for run in runs if isinstance(run, Scores)]
-    averages, labels = average_rows(found), label_rows(found)
+    recognized = [run for run in runs if isinstance(run, Scores)]
+    averages, labels = average_rows(recognized), label_rows(recognized)
     Sheet(
-        f"Recognition, {found[0].mode}, mean ± sd over {len(runs)} runs",
+        f"Recognition, {recognized[0].mode}, mean ± sd over {len(runs)} runs",
         ("label", "precision", "recall", "F1"),
         [(row.name, str(row.precision), str(row.recall), str(row.f1)) for row in labels],
         [(AVERAGES[row.name], str(row.precision), str(row.recall), str(row.f1)) for row in averages],

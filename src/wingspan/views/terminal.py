@@ -1,6 +1,6 @@
-"""A document for a person in a terminal: its text, and its entities as labeled bars below their words.
+"""A document in a terminal: its text, and its entities as labeled bars below their words.
 
-Colors say the label, or, beside gold, the verdict; names, marks and strokes say it too. Without a terminal, under
+Colors show the label or, beside gold, the verdict; names, signs and strokes show it too. Without a terminal, under
 NO_COLOR, or where the terminal knows no Unicode, everything that is drawn is plain ASCII and has no color.
 """
 
@@ -10,7 +10,6 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
@@ -21,21 +20,54 @@ from rich.style import Style
 from rich.text import Text
 
 from wingspan.text import Document, Entity, Span
-from wingspan.views.entities import VERDICT_COLORS as COLORS
-from wingspan.views.entities import Verdict, judged, label_colors, misfit
+from wingspan.views.entities import VERDICT_COLORS, VERDICTS, EntityVerdict, judged, label_colors, misfit
 
 TAB = " " * 4
 LINE_BREAKS = frozenset(("\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029"))
 NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")
 HIDDEN = frozenset(("Cc", "Cf", "Cs"))  # controls, format characters (bidi overrides, zero-width space), half pairs
 JOINER = "\u200d"
+LEFT_TO_RIGHT_MARK = "\u200e"
 CLUSTERS = regex.compile(r"\X")
 PICTURE = regex.compile(r"\p{Extended_Pictographic}")
 RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 
+ScreenCell = tuple[str, Style]
+"""The character of one cell, which is empty in the second cell of a wide one, and its style."""
+BLANK: ScreenCell = (" ", Style.null())
+
+
+class Strokes(NamedTuple):
+    """The look of a verdict: a sign before the label, then the strokes of a bar."""
+
+    sign: str
+    left: str
+    line: str
+    right: str
+    single: str  # a bar of one cell
+    gap: str  # between fragments
+    more: str  # the last cell of a label for which there is no room
+
+
+STROKES: dict[EntityVerdict, Strokes] = {
+    "found": Strokes("", *"╰─╯╵┈…"),
+    "right": Strokes("✓", *"╰─╯╵┈…"),
+    "spurious": Strokes("+", *"╚═╝╵┈…"),
+    "missed": Strokes("✗", *"╰╌╯╵┈…"),
+}
+ASCII_STROKES: dict[EntityVerdict, Strokes] = {
+    "found": Strokes("", *"\\-/^.>"),
+    "right": Strokes("ok", *"\\-/^.>"),
+    "spurious": Strokes("+", *"\\=/^.>"),
+    "missed": Strokes("x", *"\\~/^.>"),
+}
+
+
+# Text as glyphs, in lines that fit the screen.
+
 
 class Glyph(NamedTuple):
-    """One user-perceived character: where it is in the text, what is printed for it, and how many cells that takes."""
+    """One user-perceived character: its place in the text, its printed form, and how many cells that takes."""
 
     start: int
     end: int
@@ -57,35 +89,23 @@ class Glyph(NamedTuple):
 
 
 def glyphs(text: str, encoding: str = "utf-8") -> Iterator[Glyph]:
-    """The text from left to right; what the encoding cannot hold is escaped too."""
-    for found in CLUSTERS.finditer(text):
-        start, end = found.span()
-        cluster = found.group()
+    """The text from left to right; controls, and characters that the encoding does not have, are escaped."""
+    for match in CLUSTERS.finditer(text):
+        start, end = match.span()
+        cluster = match.group()
+        # a joiner merges pictures into one; between letters it changes nothing
+        cells = cell_len(cluster if PICTURE.search(cluster) else cluster.replace(JOINER, ""))
+        hidden = cells == 0 or all(unicodedata.category(character) in HIDDEN for character in cluster)
         if cluster in LINE_BREAKS:
             yield Glyph(start, end, "", 0, space=True, ends_line=True)
         elif cluster == "\t":
             yield Glyph(start, end, TAB, len(TAB), space=True)
-        elif cluster.isascii() and cluster.isprintable():
-            yield Glyph(start, end, cluster, len(cluster), space=cluster == " ")
-        elif _printable(cluster, encoding):
-            space = cluster.isspace() and cluster not in NO_BREAK_SPACES
-            yield Glyph(start, end, cluster, cells(cluster), space)
-        else:
+        elif hidden or cluster.encode(encoding, "ignore").decode(encoding) != cluster:
             for at, character in enumerate(cluster, start):
                 shown = ascii(character)[1:-1]
                 yield Glyph(at, at + 1, shown, len(shown), escaped=True)
-
-
-def _printable(cluster: str, encoding: str) -> bool:
-    """Whether the cluster shows something and does nothing else, in an encoding that has it."""
-    if cells(cluster) == 0 or all(unicodedata.category(character) in HIDDEN for character in cluster):
-        return False
-    return cluster.encode(encoding, "ignore").decode(encoding) == cluster
-
-
-def cells(cluster: str) -> int:
-    """How many cells one cluster takes. A joiner merges pictures into one; between letters it changes nothing."""
-    return cell_len(cluster if PICTURE.search(cluster) else cluster.replace(JOINER, ""))
+        else:
+            yield Glyph(start, end, cluster, cells, cluster.isspace() and cluster not in NO_BREAK_SPACES)
 
 
 def one_line(text: str, encoding: str = "utf-8") -> list[Glyph]:
@@ -101,7 +121,7 @@ def wrapped(text: str, width: int, encoding: str = "utf-8") -> Iterator[list[Gly
     """
     line: list[Glyph] = []
     used = 0
-    cut = 0  # how many glyphs of the line can stand on it without what follows
+    cut = 0  # how many glyphs of the line can end it
     for glyph in glyphs(text, encoding):
         if glyph.ends_line:
             yield [*line, glyph]
@@ -126,23 +146,36 @@ def wrapped(text: str, width: int, encoding: str = "utf-8") -> Iterator[list[Gly
         yield line
 
 
-# --- Bars under a line of text, one for each entity: stacked where they overlap, with the label inside or beside
-# them.
+class Line:
+    """One line of text on the screen."""
+
+    def __init__(self, line: Sequence[Glyph]) -> None:
+        self.glyphs = line
+        self.left = list(accumulate((glyph.cells for glyph in line), initial=0))
+        self.start, self.end = line[0].start, line[-1].end
+
+    def places(self, span: Span) -> range:
+        """The glyphs of the line that hold some of the span."""
+        first = bisect_right(self.glyphs, span.start, key=lambda glyph: glyph.end)
+        return range(first, max(first, bisect_left(self.glyphs, span.end, key=lambda glyph: glyph.start)))
+
+    def columns(self, span: Span) -> Span:
+        """The columns of the span; one, if it lies in a line break or in a space at the line's end."""
+        places = self.places(span)
+        if not places:
+            return Span(0, 0)
+        columns = Span(self.left[places.start], self.left[places.stop])
+        if columns.width or span.start < self.start or span.end > self.end:
+            return columns
+        start = max(0, columns.start - 1)
+        return Span(start, start + 1)
 
 
-class Strokes(NamedTuple):
-    """What a bar is drawn with: its left end, its line, its right end; one cell alone; between fragments."""
-
-    left: str
-    line: str
-    right: str
-    single: str
-    gap: str
-    more: str  # the last cell of a label for which there is no room
+# Bars under a line of text: stacked where they overlap, with the label inside or beside them.
 
 
 class Mark(NamedTuple):
-    """An entity as it is to be shown: its name in glyphs, its color, its strokes."""
+    """An entity as it is drawn."""
 
     entity: Entity
     name: Sequence[Glyph]
@@ -155,207 +188,159 @@ class Mark(NamedTuple):
         return self.style + Style(bold=True) if self.style else self.style
 
 
-class Cell(NamedTuple):
-    """What one cell of a row shows; the second cell of a wide character is empty."""
-
-    shown: str
-    style: Style
-
-
-BLANK = Cell(" ", Style.null())
-
-Row = list[Cell | None]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Where the characters of one line of text stand on the screen."""
-
-    line: Sequence[Glyph]
-    left: Sequence[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "left", list(accumulate((glyph.cells for glyph in self.line), initial=0)))
-
-    def glyphs(self, span: Span) -> range:
-        """The glyphs of the line that hold some of the span."""
-        first = bisect_right(self.line, span.start, key=lambda glyph: glyph.end)
-        return range(first, max(first, bisect_left(self.line, span.end, key=lambda glyph: glyph.start)))
-
-    def of(self, span: Span) -> Span:
-        """The columns of the span. One that lies in a line break or in a space at the line's end takes one column."""
-        found = self.glyphs(span)
-        if not found:
-            return Span(0, 0)
-        columns = Span(self.left[found.start], self.left[found.stop])
-        if columns.width or span.start < self.line[0].start or span.end > self.line[-1].end:
-            return columns
-        start = max(0, columns.start - 1)
-        return Span(start, start + 1)
-
-
-class Bar(NamedTuple):
+class LineBar:
     """The part of an entity that lies on one line, in columns; open where it goes on in another line."""
 
-    mark: Mark
-    fragments: tuple[Span, ...]
-    gaps: tuple[Span, ...]
-    starts: frozenset[int]  # columns in which a fragment begins
-    ends: frozenset[int]  # columns in which a fragment's last cell lies
+    def __init__(self, mark: Mark, line: Line) -> None:
+        self.mark = mark
+        self.strokes: dict[int, str] = {}  # by column
+        spans, look = mark.entity.spans, mark.strokes
+        between = (Span(one.end, two.start) for one, two in pairwise(spans) if one.end < two.start)
+        self.gaps = [columns for span in between if (columns := line.columns(span)).width]
+        drawn = [(span, columns) for span in spans if (columns := line.columns(span)).width]
+        self.fragments = [columns for _, columns in drawn]
+        for columns in self.gaps:
+            self.strokes |= dict.fromkeys(range(*columns), look.gap)
+        for columns in self.fragments:
+            self.strokes |= dict.fromkeys(range(*columns), look.line)
+        starts = {columns.start for span, columns in drawn if span.start >= line.start}
+        ends = {columns.end - 1 for span, columns in drawn if span.end <= line.end}
+        self.ends = starts | ends
+        for column in self.ends:
+            self.strokes[column] = (
+                look.left if column not in ends else look.right if column not in starts else look.single
+            )
+        self.hull = Span(min(self.strokes), max(self.strokes) + 1) if self.strokes else Span(0, 0)
 
     @property
-    def hull(self) -> Span:
-        """All columns of the bar."""
-        pieces = (*self.fragments, *self.gaps)
-        return Span(min(piece.start for piece in pieces), max(piece.end for piece in pieces))
+    def order(self) -> tuple[int, int, Span, str]:
+        """Narrow bars come first; where the line shows equally much of two entities, the shorter one."""
+        return self.hull.width, self.mark.entity.hull.width, self.hull, self.mark.entity.label
+
+    def label_places(self, width: int) -> list[Span]:
+        """Places for the label, best first: in the widest fragment, in a gap, behind the bar, before it.
+
+        Where there is no room at all it is shortened to the largest room there is.
+        """
+        size = sum(glyph.cells for glyph in self.mark.name)
+        inner = sorted(self.fragments, key=lambda piece: -piece.width)
+        rooms = [Span(piece.start + 1, piece.end - 1) for piece in inner] + self.gaps
+        behind, before = Span(self.hull.end + 1, width), Span(0, self.hull.start - 2)
+        starts = [room.start + (room.width - size) // 2 for room in rooms if room.width >= size]
+        starts += [behind.start] if behind.width >= size else []
+        starts += [before.end - size] if before.width >= size else []
+        if starts:
+            return [Span(start, start + size) for start in starts]
+        largest = max(*rooms, behind, before, key=lambda room: room.width)
+        return [Span(largest.start, largest.start + max(1, largest.width))]
+
+    def taken(self, label: Span) -> range:
+        """The columns of bar and label; a label beside a bar keeps one column away from others."""
+        if label.start >= self.hull.end:
+            return range(self.hull.start, label.end + 1)
+        return range(min(self.hull.start, max(0, label.start - 1)), self.hull.end)
+
+    def draw(self, row: list[ScreenCell | None], label: Span) -> None:
+        """Puts the bar into the row, then the label over it or beside it."""
+        beside = {label.start - 1, label.end} - self.ends
+        for column in self.taken(label):
+            if column < len(row):
+                stroke = None if column in beside else self.strokes.get(column)
+                row[column] = (stroke, self.mark.style) if stroke else BLANK
+        for column, shown in enumerate(self._shortened(label.width), start=label.start):
+            row[column] = (shown, self.mark.bold)
+        if label.end < self.hull.start:  # else it could be taken for the label of a bar to its left
+            row[label.end] = (":", self.mark.bold)
+
+    def _shortened(self, size: int) -> list[str]:
+        """The name, one string for each cell, cut with a sign where it is wider than `size`."""
+        cells: list[str] = []
+        full = sum(glyph.cells for glyph in self.mark.name)
+        for glyph in self.mark.name:
+            if full > size and len(cells) + glyph.cells > size - 1:
+                return [*cells, self.mark.strokes.more]
+            cells += [glyph.shown, *[""] * (glyph.cells - 1)]
+        return cells
 
 
-def bar_on(mark: Mark, columns: Columns) -> Bar | None:
-    """The bar of an entity on a line, if it has one there."""
-    spans = mark.entity.spans
-    first, last = columns.line[0].start, columns.line[-1].end
-    drawn = [(span, columns.of(span)) for span in spans]
-    drawn = [(span, place) for span, place in drawn if place.width]
-    between = (columns.of(Span(one.end, two.start)) for one, two in pairwise(spans) if one.end < two.start)
-    gaps = tuple(gap for gap in between if gap.width)
-    if not drawn and not gaps:
-        return None
-    return Bar(
-        mark,
-        tuple(place for _, place in drawn),
-        gaps,
-        frozenset(place.start for span, place in drawn if span.start >= first),
-        frozenset(place.end - 1 for span, place in drawn if span.end <= last),
-    )
-
-
-def stacked(bars: Iterable[Bar], width: int) -> list[list[Cell]]:
-    """The bars in as few rows as keep them and their labels apart; what lies inside stands above what is around it."""
-    rows: list[Row] = []
+def stacked(bars: Iterable[LineBar], width: int) -> list[list[ScreenCell]]:
+    """The bars in as few rows as keep them and their labels apart; inner entities lie above outer ones."""
+    rows: list[list[ScreenCell | None]] = []
     placed: list[tuple[int, Span]] = []
-    for bar in sorted(bars, key=by_width):
-        above = [number for number, hull in placed if hull.overlaps(bar.hull)]
-        places = label_places(bar, width)
-        number, place = next(
-            (
-                (number, place)
-                for number in range(max(above, default=-1) + 1, len(rows))
-                for place in places
-                if free(rows[number], bar, place)
-            ),
-            (len(rows), places[0]),
+    for bar in sorted(bars, key=lambda bar: bar.order):
+        below = max((number for number, hull in placed if hull.overlaps(bar.hull)), default=-1) + 1
+        places = bar.label_places(width)
+        free = (
+            (number, place)
+            for number in range(below, len(rows))
+            for place in places
+            if not any(rows[number][slice(bar.taken(place).start, bar.taken(place).stop)])
         )
+        number, place = next(free, (len(rows), places[0]))
         if number == len(rows):
             rows.append([None] * max(width, bar.hull.end, *(place.end for place in places)))
-        draw(rows[number], bar, place)
+        bar.draw(rows[number], place)
         placed.append((number, bar.hull))
     return [[cell or BLANK for cell in row] for row in rows]
 
 
-def by_width(bar: Bar) -> tuple[int, int, Span, str]:
-    """Sort key: narrow bars first; where the line shows equally much of two entities, the shorter one first."""
-    return bar.hull.width, bar.mark.entity.hull.width, bar.hull, bar.mark.entity.label
+# The screen.
 
 
-def label_places(bar: Bar, width: int) -> list[Span]:
-    """Where the label can stand, best first: in the widest fragment, in a gap, behind the bar, before it.
+class Screen:
+    """A console: colors and Unicode strokes only on a terminal that has both."""
 
-    Where there is no room at all it is shortened to the largest room there is.
-    """
-    size = sum(glyph.cells for glyph in bar.mark.name)
-    inner = sorted(bar.fragments, key=lambda piece: -piece.width)
-    rooms = [Span(piece.start + 1, piece.end - 1) for piece in inner] + list(bar.gaps)
-    behind, before = Span(bar.hull.end + 1, width), Span(0, bar.hull.start - 2)
-    places = [Span(left := room.start + (room.width - size) // 2, left + size) for room in rooms if room.width >= size]
-    if behind.width >= size:
-        places.append(Span(behind.start, behind.start + size))
-    if before.width >= size:
-        places.append(Span(before.end - size, before.end))
-    if places:
-        return places
-    largest = max(*rooms, behind, before, key=lambda room: room.width)
-    return [Span(largest.start, largest.start + max(1, largest.width))]
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        colored = console.is_terminal and not console.no_color and console.color_system is not None
+        self.plain = not colored or console.options.ascii_only
+        self.width, self.encoding = max(1, console.width), console.encoding
+        self.strokes = ASCII_STROKES if self.plain else STROKES
 
+    def name(self, text: str) -> str:
+        """A text that is safe to print on one line."""
+        return "".join(glyph.shown for glyph in one_line(text, self.encoding))
 
-def taken(bar: Bar, label: Span) -> Span:
-    """The columns that bar and label need; a label beside a bar keeps one column away from others."""
-    start, end = bar.hull
-    if label.start >= end:
-        return Span(start, label.end + 1)
-    return Span(min(start, max(0, label.start - 1)), end)
+    def mark(self, entity: Entity, verdict: EntityVerdict, colors: dict[str, str]) -> Mark:
+        """The look of an entity: in its label's color, or in its verdict's."""
+        strokes = self.strokes[verdict]
+        name = one_line(f"{strokes.sign} {entity.label}".lstrip(), self.encoding)
+        style = Style.null() if self.plain else Style(color=VERDICT_COLORS[verdict] or colors[entity.label])
+        return Mark(entity, name, style, strokes)
 
+    def words(self, line: Line, marks: Iterable[Mark], bars: Iterable[LineBar]) -> Text:
+        """A line of text; each character has the color of the shortest entity around it."""
+        styles = [Style(dim=True) if glyph.escaped and not self.plain else Style.null() for glyph in line.glyphs]
+        for mark in sorted(marks, key=lambda mark: -mark.entity.hull.width):
+            for span in mark.entity.spans:
+                for place in line.places(span):
+                    styles[place] += mark.bold
+        borders = {0, *(border for bar in bars for piece in bar.fragments for border in piece)}
+        isolated = not self.plain and any(glyph.right_to_left for glyph in line.glyphs)
+        cells = []
+        for glyph, column, style in zip(line.glyphs, line.left, styles, strict=False):
+            if isolated and column in borders:
+                # keeps Hebrew and Arabic inside their own columns where the terminal would turn whole lines round
+                cells.append((LEFT_TO_RIGHT_MARK, Style.null()))
+            cells.append((glyph.shown, style))
+        return as_text(cells)
 
-def free(row: Row, bar: Bar, label: Span) -> bool:
-    """Whether bar and label can stand in the row."""
-    start, end = taken(bar, label)
-    return all(cell is None for cell in row[start:end])
+    def note(self, text: str) -> None:
+        """A remark, set off from the document's own words."""
+        self.print(Text(text, "" if self.plain else "dim"))
 
-
-def draw(row: Row, bar: Bar, label: Span) -> None:
-    """Puts the bar into the row, then the label over it or beside it."""
-    strokes, style = bar.mark.strokes, bar.mark.style
-    start, end = taken(bar, label)
-    for column in range(start, min(end, len(row))):
-        row[column] = BLANK
-    for gap in bar.gaps:
-        for column in range(*gap):
-            row[column] = Cell(strokes.gap, style)
-    for piece in bar.fragments:
-        for column in range(*piece):
-            row[column] = Cell(stroke(bar, column), style)
-    for column in (label.start - 1, label.end):
-        if start <= column < end and column < len(row) and column not in bar.starts | bar.ends:
-            row[column] = BLANK
-    for column, shown in enumerate(shortened(bar.mark, label.width), start=label.start):
-        row[column] = Cell(shown, bar.mark.bold)
-    if label.end < bar.hull.start:  # else it could be taken for the label of a bar to its left
-        row[label.end] = Cell(":", bar.mark.bold)
+    def print(self, text: Text) -> None:
+        """One row as it is: no markup, no emoji codes, no wrapping, no cropping."""
+        self.console.print(text, soft_wrap=True, highlight=False)
 
 
-def stroke(bar: Bar, column: int) -> str:
-    """What a fragment shows in a column: an end, or a part of the line."""
-    strokes = bar.mark.strokes
-    if column in bar.starts and column in bar.ends:
-        return strokes.single
-    if column in bar.starts:
-        return strokes.left
-    return strokes.right if column in bar.ends else strokes.line
-
-
-def shortened(mark: Mark, size: int) -> list[str]:
-    """The name, one string for each cell, cut with a sign where it is wider than `size`."""
-    shown: list[str] = []
-    full = sum(glyph.cells for glyph in mark.name)
-    for glyph in mark.name:
-        if full > size and len(shown) + glyph.cells > size - 1:
-            return [*shown, mark.strokes.more]
-        shown += [glyph.shown, *[""] * (glyph.cells - 1)]
-    return shown
-
-
-LEFT_TO_RIGHT_MARK = "\u200e"
-
-
-class Sign(NamedTuple):
-    """How a verdict looks: before the label, as a color (none: the label's own), as strokes."""
-
-    mark: str
-    color: str | None
-    strokes: Strokes
-
-
-SIGNS: dict[Verdict, Sign] = {
-    "found": Sign("", None, Strokes("╰", "─", "╯", "╵", "┈", "…")),
-    "right": Sign("✓", COLORS["right"], Strokes("╰", "─", "╯", "╵", "┈", "…")),
-    "spurious": Sign("+", COLORS["spurious"], Strokes("╚", "═", "╝", "╵", "┈", "…")),
-    "missed": Sign("✗", COLORS["missed"], Strokes("╰", "╌", "╯", "╵", "┈", "…")),
-}
-ASCII_SIGNS: dict[Verdict, Sign] = {
-    "found": Sign("", None, Strokes("\\", "-", "/", "^", ".", ">")),
-    "right": Sign("ok", None, Strokes("\\", "-", "/", "^", ".", ">")),
-    "spurious": Sign("+", None, Strokes("\\", "=", "/", "^", ".", ">")),
-    "missed": Sign("x", None, Strokes("\\", "~", "/", "^", ".", ">")),
-}
+def as_text(cells: Iterable[ScreenCell]) -> Text:
+    """Cells as rich text without the blanks at the end."""
+    text = Text()
+    for style, same in groupby(cells, key=lambda cell: cell[1]):
+        text.append("".join(shown for shown, _ in same), style)
+    text.rstrip()
+    return text
 
 
 def show(
@@ -368,9 +353,9 @@ def show(
     """Prints the text in at most `limit` lines with the entities below their words.
 
     With `gold`, each entity is marked as right, spurious or missed. `labels` are all labels of the corpus or model:
-    given them, a label has one color in every document, the one that `legend` shows for the same labels.
+    with them, a label has one color in every document, the one that `legend` shows for the same labels.
     """
-    screen = Screen.of(console)
+    screen = Screen(console)
     verdicts = judged(document, gold)
     colors = label_colors([*labels, *(entity.label for entity, _ in verdicts)])
     if not document.text:
@@ -380,16 +365,44 @@ def show(
     if not verdicts and document.text:
         screen.note("(no entities)")
     for entity, _ in verdicts:
-        if misfit(entity, document):
-            place = ", ".join(f"{start}-{end}" for start, end in entity.spans)
-            screen.note(f"not drawn: {screen.name(entity.label)} at {place}; the text ends at {len(document.text)}")
+        if note := misfit(entity, document):
+            screen.note(screen.name(note))
     if gold is not None:
-        screen.tally(Counter(verdict for _, verdict in verdicts))
+        counts = Counter(verdict for _, verdict in verdicts)
+        signs = [
+            Text(
+                f"{screen.strokes[verdict].sign} {counts[verdict]} {verdict}",
+                Style.null() if screen.plain else Style(color=VERDICT_COLORS[verdict]),
+            )
+            for verdict in VERDICTS
+        ]
+        screen.print(Text("   ").join(signs))
+
+
+def show_text(text: str, marks: Sequence[Mark], screen: Screen, limit: int | None) -> None:
+    """The lines of the text, each with the bars of the entities that lie on it."""
+    waiting = sorted(marks, key=lambda mark: mark.entity.start, reverse=True)
+    active: list[Mark] = []
+    rows: list[list[ScreenCell]] = []
+    for number, line in enumerate(map(Line, wrapped(text, screen.width, screen.encoding))):
+        if number == limit:
+            screen.note(f"... {len(text) - line.start} more characters; entities there: {len(waiting)}")
+            return
+        while waiting and waiting[-1].entity.start < line.end:
+            active.append(waiting.pop())
+        active = [mark for mark in active if mark.entity.end > line.start]
+        if rows:  # a blank between bars and the words of the next line
+            screen.print(Text())
+        bars = [bar for mark in active if (bar := LineBar(mark, line)).strokes]
+        screen.print(screen.words(line, active, bars))
+        rows = stacked(bars, screen.width)
+        for row in rows:
+            screen.print(as_text(row))
 
 
 def legend(labels: Iterable[str], console: Console) -> None:
     """Prints the labels in their colors, as many on a line as fit."""
-    screen = Screen.of(console)
+    screen = Screen(console)
     line = Text()
     for label, color in label_colors(labels).items():
         name = screen.name(label)
@@ -400,101 +413,3 @@ def legend(labels: Iterable[str], console: Console) -> None:
         line = Text("   ").join([line, entry]) if line else entry
     if line:
         screen.print(line)
-
-
-def show_text(text: str, marks: Sequence[Mark], screen: Screen, limit: int | None) -> None:
-    """The lines of the text, each with the bars of the entities that lie on it."""
-    waiting = sorted(marks, key=lambda mark: mark.entity.start, reverse=True)
-    active: list[Mark] = []
-    rows: list[list[Cell]] = []
-    for number, line in enumerate(wrapped(text, screen.width, screen.encoding)):
-        first, last = line[0].start, line[-1].end
-        if number == limit:
-            screen.note(f"... {len(text) - first} more characters; entities there: {len(waiting)}")
-            return
-        while waiting and waiting[-1].entity.start < last:
-            active.append(waiting.pop())
-        active = [mark for mark in active if mark.entity.end > first]
-        if rows:  # a blank between bars and the words of the next line
-            screen.print(Text())
-        columns = Columns(line)
-        bars = [bar for mark in active if (bar := bar_on(mark, columns)) is not None]
-        screen.print(screen.words(columns, active, bars))
-        rows = stacked(bars, screen.width)
-        for row in rows:
-            screen.print(styled(row))
-
-
-def styled(cells: Iterable[Cell]) -> Text:
-    """Cells as rich text without the blanks at the end."""
-    text = Text()
-    for style, same in groupby(cells, key=lambda cell: cell.style):
-        text.append("".join(cell.shown for cell in same), style)
-    text.rstrip()
-    return text
-
-
-@dataclass(frozen=True)
-class Screen:
-    """What the console can show, and the ways to show it."""
-
-    console: Console
-    plain: bool
-    width: int
-    encoding: str
-
-    @classmethod
-    def of(cls, console: Console) -> Screen:
-        """Colors and Unicode strokes only on a terminal that has both."""
-        rich = console.is_terminal and not console.no_color and console.color_system is not None
-        return cls(console, not rich or console.options.ascii_only, max(1, console.width), console.encoding)
-
-    @property
-    def signs(self) -> dict[Verdict, Sign]:
-        """The signs that the console can show."""
-        return ASCII_SIGNS if self.plain else SIGNS
-
-    def name(self, label: str) -> str:
-        """A label that is safe to print."""
-        return "".join(glyph.shown for glyph in one_line(label, self.encoding))
-
-    def mark(self, entity: Entity, verdict: Verdict, colors: dict[str, str]) -> Mark:
-        """How the entity looks: in its label's color, or in its verdict's."""
-        sign = self.signs[verdict]
-        name = one_line(f"{sign.mark} {entity.label}".lstrip(), self.encoding)
-        style = Style.null() if self.plain else Style(color=sign.color or colors[entity.label])
-        return Mark(entity, name, style, sign.strokes)
-
-    def words(self, columns: Columns, marks: Iterable[Mark], bars: Iterable[Bar]) -> Text:
-        """A line of text; each character has the color of the shortest entity around it."""
-        styles = [Style(dim=True) if glyph.escaped and not self.plain else Style.null() for glyph in columns.line]
-        for mark in sorted(marks, key=lambda mark: -mark.entity.hull.width):
-            for span in mark.entity.spans:
-                for index in columns.glyphs(span):
-                    styles[index] += mark.bold
-        borders = {border for bar in bars for piece in bar.fragments for border in piece}
-        isolated = not self.plain and any(glyph.right_to_left for glyph in columns.line)
-        cells = []
-        for glyph, column, style in zip(columns.line, columns.left, styles, strict=False):
-            if isolated and (column == 0 or column in borders):
-                # keeps Hebrew and Arabic inside their own columns where the terminal would turn whole lines round
-                cells.append(Cell(LEFT_TO_RIGHT_MARK, Style.null()))
-            cells.append(Cell(glyph.shown, style))
-        return styled(cells)
-
-    def tally(self, counts: Counter[Verdict]) -> None:
-        """How often each verdict was given, with its sign."""
-        verdicts: tuple[Verdict, ...] = ("right", "spurious", "missed")
-        entries = []
-        for verdict in verdicts:
-            sign = self.signs[verdict]
-            entries.append(Text(f"{sign.mark} {counts[verdict]} {verdict}", Style(color=sign.color)))
-        self.print(Text("   ").join(entries))
-
-    def note(self, text: str) -> None:
-        """A remark of ours, set off from the document's own words."""
-        self.print(Text(text, "" if self.plain else "dim"))
-
-    def print(self, text: Text) -> None:
-        """One row as it is: no markup, no emoji codes, no wrapping, no cropping."""
-        self.console.print(text, soft_wrap=True, highlight=False)

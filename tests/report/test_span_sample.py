@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from tiny import of_length
 
-from wingspan.report.collect import Chosen, choose_spans, overlap_kind, overlap_ratio
+from wingspan.report.collect import SpanSample, sample_spans
+from wingspan.report.geometry import overlap_kind, overlap_ratio
 from wingspan.text import Entity, Sentence, Span
 
 
 def choose(
     sentence: Sentence, neighbors: int = 99, negatives: int = 0, widest: int = 3, seed: int = 0, **others
-) -> Chosen:
-    return choose_spans(
+) -> SpanSample:
+    return sample_spans(
         sentence,
         others.get("counts", lambda span: True),
         others.get("known", lambda label: True),
