@@ -295,7 +295,7 @@ def tuning() -> str:
         lines += [
             "",
             f"`{row['recipe']}`, encoder {row['encoder']}, on {trained}. The budget:",
-            f"{trials} by {row['workers']} workers,",
+            f"{trials} by {row['workers']} processes,",
         ]
         lines += [f"{row['trial_seconds'] / 60:.0f} minutes of training. Found:", f"{chosen}."]
     return "\n".join(lines)

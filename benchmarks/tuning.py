@@ -21,9 +21,9 @@ SENTENCES, TRIALS, WORKERS, EPOCHS = 1000, 20, 2, 4
 RECIPE, ENCODER = "bundling/span", "hashed"
 
 
-def wingspan(*arguments: object) -> None:
+def wingspan(*arguments: object) -> list[str]:
     """A command as users write it."""
-    subprocess.run([sys.executable, "-m", "wingspan", *map(str, arguments)], check=True)
+    return [sys.executable, "-m", "wingspan", *map(str, arguments)]
 
 
 def prepare(corpus: Path, folder: Path) -> None:
@@ -37,12 +37,16 @@ def prepare(corpus: Path, folder: Path) -> None:
 
 
 def search(folder: Path, trials: int) -> None:
-    """The search; the dev part alone decides."""
-    wingspan(
+    """The search by several processes; the dev part alone decides."""
+    command = wingspan(
         *["tune", RECIPE, "--encoder", ENCODER, "--train", folder / "train.jsonl", "--dev", folder / "dev.jsonl"],
-        *["--output", folder / "search", "--trials", trials, "--workers", WORKERS, "--set", f"train.epochs={EPOCHS}"],
-        *["--device", "cpu", "--json", folder / "search.json"],
+        *["--output", folder / "search", "--trials", trials, "--set", f"train.epochs={EPOCHS}"],
+        *["--device", "cpu", "--threads", 1, "--json", folder / "search.json"],
     )
+    for process in [subprocess.Popen(command) for _ in range(WORKERS)]:
+        if process.wait():
+            sys.exit("a process of the search has failed; see above")
+    subprocess.run(command, check=True)  # all trials are there: it writes the result of both processes
 
 
 def lines_of(folder: Path, corpus: str) -> list[dict[str, Any]]:
@@ -78,7 +82,7 @@ def main() -> None:
     given = parser.parse_args()
     prepare(given.corpus, given.folder)
     search(given.folder, given.trials)
-    wingspan("experiment", given.folder / "plan.toml")
+    subprocess.run(wingspan("experiment", given.folder / "plan.toml"), check=True)
     written = [json.dumps(line) + "\n" for line in lines_of(given.folder, given.corpus.name)]
     (RESULTS / "tuning.jsonl").write_text("".join(written))
 

@@ -31,7 +31,7 @@ from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
 from wingspan.training.corpora import Corpora
 from wingspan.training.run import Job, must_recognize, run, train_seeds
-from wingspan.tuning.search import Order, prepared
+from wingspan.tuning.search import SearchRequest, check
 
 QUIET = Console(quiet=True)
 F1 = re.compile(r"(?i)(?<![0-9a-f])f1(?![0-9a-f])|precision|recall")  # not the digits of a fingerprint
@@ -313,7 +313,7 @@ def test_a_search_refuses_it_before_anything_is_trained(tmp_path):
     corpus = tmp_path / "train.jsonl"
     write(train_documents(4), corpus)
     with pytest.raises(ValueError, match="which a search is about"):
-        prepared(Order("typed_spans", (corpus,), corpus, tmp_path / "study"), QUIET)
+        check(SearchRequest("typed_spans", (corpus,), corpus, tmp_path / "study"), QUIET)
 
 
 PLAN = """

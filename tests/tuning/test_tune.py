@@ -1,4 +1,4 @@
-"""The search for settings: killed and gone on with, shared by two workers, pruned, and its best taken by train."""
+"""The search for settings: killed and resumed, shared by two commands, pruned, and its best taken by train."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from wingspan.recipe import DEFAULT, Between, OneOf, Times, parse_range
 from wingspan.recipe_json import SettingsFile, read_settings, write_settings
 from wingspan.recipes import NAMES, find, ranges
 from wingspan.tuning import search
-from wingspan.tuning.search import Order, Place, open_study, tune
+from wingspan.tuning.search import SearchRequest, open_study, tune
 from wingspan.tuning.space import own_values, search_space, value_of
 
 pytest.importorskip("optuna")
@@ -27,15 +27,15 @@ SETTINGS = {key: str(value) for key, value in QUICK.items() if key != "train.lea
 RATE = {"train.learning_rate": Between(1e-3, 1e-1, log=True)}
 
 
-def order(folder, **changes) -> Order:
+def request(folder, **changes) -> SearchRequest:
     corpus = make_corpora(folder)[0]
     train, dev = (folder / corpus[part] for part in ("train", "dev"))
-    given = Order("baseline", (train,), dev, folder / "search", settings=SETTINGS, given=RATE, device="cpu", workers=0)
-    return replace(given, **{"trials": 3, **changes})
+    base = SearchRequest("baseline", (train,), dev, folder / "search", settings=SETTINGS, ranges=RATE, device="cpu")
+    return replace(base, **{"trials": 3, **changes})
 
 
 def test_killed_it_goes_on_and_queues_the_lost_trial_again(tmp_path):
-    asked = order(tmp_path, heartbeat=1)
+    asked = request(tmp_path, heartbeat=1)
     killed = forked(tune, asked, kill=("step", 3 * 2 + 2))  # three steps an epoch: in the second trial
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
@@ -44,7 +44,7 @@ def test_killed_it_goes_on_and_queues_the_lost_trial_again(tmp_path):
     assert [trial["state"] for trial in found.trials] == ["complete"] * 3
     numbers = [trial["number"] for trial in found.trials]
     assert len(set(numbers)) == 3
-    assert 1 not in numbers  # the one that was killed has failed, and stands in the study again under another number
+    assert 1 not in numbers  # the one that was killed has failed, and is in the study again under another number
     again = tune(asked, QUIET)
     assert again.trials == found.trials  # enough is enough
     assert len(tune(replace(asked, trials=4), QUIET).trials) == 4
@@ -73,28 +73,31 @@ def recipe():
 """
 
 
-def test_two_workers_share_one_study(tmp_path, shell):
+def test_two_commands_share_one_study(tmp_path):
     (tmp_path / "patient.py").write_text(PATIENT)  # it waits until both are at work
-    corpus = make_corpora(tmp_path)[0]
-    out, _ = shell(
-        *["tune", tmp_path / "patient.py", "--train", tmp_path / corpus["train"], "--dev", tmp_path / corpus["dev"]],
-        *["--output", tmp_path / "search", "--trials", 5, "--workers", 2, "--device", "cpu", "--set", "train.epochs=1"],
-        *["--json", tmp_path / "found.json"],
-    )
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert sorted(trial["number"] for trial in found["trials"]) == [0, 1, 2, 3, 4]
-    assert len({trial["worker"] for trial in found["trials"]}) == 2
-    assert out.count("trial ") == 6  # each of them, and the best
-    assert {trial["settings"]["train.batch_size"] for trial in found["trials"]} <= {8, 16, 32}  # the default ranges
-    assert set(found["best"]["settings"]) == set(DEFAULT)
+    changes = {"recipe": str(tmp_path / "patient.py"), "settings": {"train.epochs": "1"}, "ranges": {}, "trials": 5}
+    asked = request(tmp_path, **changes)
+    commands = [forked(tune, asked) for _ in range(2)]
+    for command in commands:
+        command.join()
+    assert [command.exitcode for command in commands] == [0, 0]
+    found = tune(asked, QUIET)
+    numbers = sorted(trial["number"] for trial in found.trials)
+    assert numbers in ([*range(5)], [*range(6)])  # both may have started the last one
+    assert len({trial["worker"] for trial in found.trials}) == 2
+    assert {trial["state"] for trial in found.trials} <= {"complete", "pruned"}
+    assert len({str(trial["settings"]) for trial in found.trials}) == len(numbers)  # never the same draws
+    assert {trial["settings"]["train.batch_size"] for trial in found.trials} <= {8, 16, 32}  # the default ranges
+    assert set(found.best["settings"]) == set(DEFAULT)
     lines = (tmp_path / "search" / "trials.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == found["trials"]
+    assert [json.loads(line) for line in lines] == found.trials
+    assert len(list((tmp_path / "search" / "logs").glob("trial-*.log"))) == len(numbers)
 
 
 @pytest.mark.filterwarnings("ignore:Heartbeat of storage")
 def test_a_queued_trial_is_started_once(tmp_path):
-    place = Place(str(tmp_path / "study.db"), "race")
-    studies = [open_study(place, "none", 1, seed) for seed in range(4)]
+    shared = request(tmp_path, study=str(tmp_path / "study.db"), name="race", pruner="none")
+    studies = [open_study(shared, 1) for _ in range(4)]
     for number in range(3):
         studies[0].enqueue_trial({"x": number})
     together = threading.Barrier(4)
@@ -108,7 +111,7 @@ def test_a_queued_trial_is_started_once(tmp_path):
 
 
 def test_train_and_plans_take_the_best_settings(tmp_path, shell):
-    found = tune(order(tmp_path, encoder="hashed"), QUIET)
+    found = tune(request(tmp_path, encoder="hashed"), QUIET)
     best = tmp_path / "search" / "best.toml"
     rate = found.best["settings"]["train.learning_rate"]
     assert tomllib.loads(best.read_text())["set"]["train.learning_rate"] == rate
@@ -148,7 +151,7 @@ def test_hopeless_trials_end_early_and_what_matters_is_found(tmp_path, monkeypat
         "head.dropout": OneOf((0.1, 0.3)),
     }
     fixed = {key: value for key, value in SETTINGS.items() if key != "train.warmup"} | {"train.batch_size": "4"}
-    found = tune(order(tmp_path, settings=fixed, given=space, trials=18), QUIET)
+    found = tune(request(tmp_path, settings=fixed, ranges=space, trials=18), QUIET)
     assert set(found.best["settings"]) == {*space, "encoder.dropout", "spans.width_size"}
     assert found.best["dev_f1"] > 90
     assert found.best["settings"]["train.learning_rate"] == pytest.approx(0.01, abs=0.002)
@@ -157,7 +160,7 @@ def test_hopeless_trials_end_early_and_what_matters_is_found(tmp_path, monkeypat
     assert all(trial["epochs"] < 5 and trial["dev_f1"] is None for trial in pruned)
     assert max(found.importances, key=found.importances.get) == "train.learning_rate"
     assert sum(found.importances.values()) == pytest.approx(1)
-    none = tune(order(tmp_path, settings=fixed, given=space, trials=7, pruner="none", name="all"), QUIET)
+    none = tune(request(tmp_path, settings=fixed, ranges=space, trials=7, pruner="none", name="all"), QUIET)
     assert {trial["state"] for trial in none.trials} == {"complete"}
     first = found.trials[0]["settings"]
     assert first["encoder.dropout"] == value_of(find("baseline"), "encoder.dropout")  # the recipe itself comes first
@@ -168,7 +171,7 @@ def test_a_failed_trial_is_told_and_counts(tmp_path, monkeypatch, capsys):
         raise ValueError("the loss 'loss' is nan")
 
     monkeypatch.setattr(search, "run", broken)
-    found = tune(order(tmp_path, trials=2), Console(width=200))
+    found = tune(request(tmp_path, trials=2), Console(width=200))
     assert [trial["problem"] for trial in found.trials] == ["the loss 'loss' is nan"] * 2
     assert found.best is None
     out = capsys.readouterr().out
@@ -176,11 +179,11 @@ def test_a_failed_trial_is_told_and_counts(tmp_path, monkeypatch, capsys):
     assert "No trial has ended with a score yet" in out
 
 
-def test_a_time_budget_starts_nothing_it_cannot_finish(tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "run", lambda job, console: time.sleep(0.3) or pretend(job, console))
-    assert tune(order(tmp_path, time_budget=0), QUIET).trials == []
-    found = tune(order(tmp_path, time_budget=2, trials=100, pruner="none"), QUIET)
-    assert 1 <= len(found.trials) < 8
+def test_no_trial_starts_after_the_time_budget(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "run", lambda job, console: time.sleep(0.5) or pretend(job, console))
+    assert tune(request(tmp_path, time_budget=0), QUIET).trials == []
+    found = tune(request(tmp_path, time_budget=0.4), QUIET)  # the first trial begins at once and outlasts it
+    assert [trial["state"] for trial in found.trials] == ["complete"]
 
 
 @pytest.mark.parametrize(
@@ -200,16 +203,16 @@ def test_a_time_budget_starts_nothing_it_cannot_finish(tmp_path, monkeypatch):
     ],
 )
 def test_mistakes_are_one_sentence(options, said, tmp_path, shell):
-    files = ["--train", shell.train, "--dev", shell.dev, "--output", tmp_path / "search", "--workers", "0"]
+    files = ["--train", shell.train, "--dev", shell.dev, "--output", tmp_path / "search"]
     assert said in shell.refuses("tune", "baseline", *files, *options)
 
 
 def test_a_study_of_something_else_is_not_mixed(tmp_path, monkeypatch):
     monkeypatch.setattr(search, "run", pretend)
-    asked = order(tmp_path, trials=1)
+    asked = request(tmp_path, trials=1)
     tune(asked, QUIET)
     with pytest.raises(ValueError, match="was made with another ranges"):
-        tune(replace(asked, given={}), QUIET)
+        tune(replace(asked, ranges={}), QUIET)
     with pytest.raises(ValueError, match="was made with another dev corpus"):
         tune(replace(asked, dev=asked.train[0]), QUIET)
     tune(replace(asked, dev=asked.train[0], name="another"), QUIET)

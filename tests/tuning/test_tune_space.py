@@ -65,7 +65,7 @@ def test_synonyms_are_searched_with_and_missed_before_the_first_trial(tmp_path, 
     corpus = make_corpora(tmp_path)[0]
     small = {**TINY, "train.epochs": 1, "phases.0.epochs": 1, "terms.generate.objective.hidden": 16}
     asked = [
-        *["tune", "compress_generate", "--encoder", "hashed", "--device", "cpu", "--workers", 0, "--trials", 1],
+        *["tune", "compress_generate", "--encoder", "hashed", "--device", "cpu", "--trials", 1],
         *["--train", tmp_path / corpus["train"], "--dev", tmp_path / corpus["dev"], "--output", tmp_path / "search"],
         *[part for key, value in small.items() for part in ("--set", f"{key}={value}")],
     ]

@@ -1,4 +1,4 @@
-"""Commands that train many times: `experiment`, `tune`."""
+"""`wingspan experiment` and `wingspan tune`: many trainings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wingspan.cli import app
-from wingspan.cli.options import CorpusFormat, Device, EncoderName, Json, LeakHandling, pairs, whole_numbers
+from wingspan.cli.options import (
+    CorpusFormat,
+    Device,
+    EncoderName,
+    Json,
+    LeakHandling,
+    Threads,
+    pairs,
+    use_threads,
+    whole_numbers,
+)
 from wingspan.corpora.leaks import OnLeak
 
-TimeBudget = Annotated[
-    float | None, typer.Option(min=0, help="Seconds; nothing is started that should take longer than is left.")
-]
-Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0 trains in this very process.")]
-WorkerThreads = Annotated[int | None, typer.Option(min=1, help="CPU threads of each worker.")]
+TimeBudget = Annotated[float | None, typer.Option(min=0, help="Seconds after which no training is started.")]
 
 
 @app.command(epilog="Example: wingspan experiment plan.toml --workers 2")
@@ -24,20 +30,23 @@ def experiment(
     output: Annotated[Path | None, typer.Option(help="Folder for results, instead of the plan's.")] = None,
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the plan's: 1,2,3.")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Trainings side by side; 0 trains in this very process.")
+        int | None, typer.Option(min=0, help="Trainings at a time, each in its own process; 0: in this process.")
     ] = None,
     time_budget: TimeBudget = None,
-    published: Annotated[Path | None, typer.Option(help="TOML with published figures, for a column beside.")] = None,
+    published: Annotated[Path | None, typer.Option(help="TOML with published figures, shown beside ours.")] = None,
     on_leak: Annotated[
-        OnLeak | None, typer.Option(help="Training documents that are in dev or test, instead of the plan's.")
+        OnLeak | None,
+        typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them."),
     ] = None,
-    tables_only: Annotated[bool, typer.Option("--tables-only", help="Train nothing, write the tables again.")] = False,
-    commit: Annotated[str | None, typer.Option(help="Written into every line, to know the code later.")] = None,
+    tables_only: Annotated[
+        bool, typer.Option("--tables-only", help="Only write the tables again, from the finished runs.")
+    ] = False,
+    commit: Annotated[str | None, typer.Option(help="The code's commit, kept with every result.")] = None,
     json: Json = None,
     device: Device = None,
-    threads: WorkerThreads = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of each training.")] = None,
 ) -> None:
-    """Trains recipes on corpora with several seeds, resumable, and writes tables with mean and deviation."""
+    """Trains recipes on corpora with several seeds and writes tables with mean and deviation; can be resumed."""
     from dataclasses import replace
 
     from rich.console import Console
@@ -46,7 +55,7 @@ def experiment(
     from wingspan.experiments.run import run_experiment as run
     from wingspan.views.console import write_json
 
-    given: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "output": output,
         "seeds": tuple(whole_numbers(seeds)) if seeds is not None else None,
         "workers": workers,
@@ -56,7 +65,7 @@ def experiment(
         "threads": threads,
         "on_leak": on_leak,
     }
-    chosen = replace(read_plan(plan), **{name: value for name, value in given.items() if value is not None})
+    chosen = replace(read_plan(plan), **{name: value for name, value in changes.items() if value is not None})
     console = Console(stderr=json is not None and str(json) == "-")
     summary = run(chosen, console, time_budget=time_budget, tables_only=tables_only)
     if json is not None:
@@ -71,52 +80,52 @@ def experiment(
 def tune(
     recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
     train: Annotated[list[Path], typer.Option(help="Training corpus, in any format; may be given several times.")],
-    dev: Annotated[Path, typer.Option(help="Decides which settings are best.")],
-    output: Annotated[Path, typer.Option(help="Folder for the study, the logs and best.toml; goes on if it is there.")],
+    dev: Annotated[Path, typer.Option(help="Documents that decide which settings are best.")],
+    output: Annotated[
+        Path, typer.Option(help="Folder for the study, the logs and best.toml; an existing study goes on.")
+    ],
     format: CorpusFormat = None,
     encoder: EncoderName = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: a setting for all trials.")] = None,
     lexicon: Annotated[str | None, typer.Option(help="Synonyms, as `wingspan train` takes them.")] = None,
     range: Annotated[
-        list[str] | None, typer.Option(help="key=low:high, key=low:high:log or key=a,b,c; besides the recipe's own.")
+        list[str] | None, typer.Option(help="key=low:high, key=low:high:log or key=a,b,c, besides the recipe's ranges.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="How many there shall be, earlier ones counted.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of the study, those of earlier commands included.")] = 20,
     time_budget: TimeBudget = None,
     pruner: Annotated[
-        Literal["median", "hyperband", "none"], typer.Option(help="What ends hopeless trials early.")
+        Literal["median", "hyperband", "none"], typer.Option(help="The rule that ends hopeless trials early.")
     ] = "median",
     study: Annotated[
         str | None, typer.Option(help="A database file or server URL instead of OUTPUT/study.db, to share a search.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The study's name in the database; otherwise the recipe's.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of every training, and of the search.")] = 1,
+    name: Annotated[str | None, typer.Option(help="The study's name in the database; by default the recipe's.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every training and of the search.")] = 1,
     on_leak: LeakHandling = "drop",
-    workers: Workers = 1,
     json: Json = None,
     device: Device = None,
-    threads: WorkerThreads = None,
+    threads: Threads = None,
 ) -> None:
-    """Searches for better settings (Optuna), resumable, several workers; the best go into a file for `train`."""
+    """Searches for better settings with Optuna and writes the best to a file for `train`; can be resumed."""
     from rich.console import Console
 
     from wingspan.recipe import parse_range
-    from wingspan.tuning.search import Order
+    from wingspan.tuning.search import SearchRequest
     from wingspan.tuning.search import tune as run
     from wingspan.views.console import write_json
 
-    order = Order(
+    use_threads(threads)
+    request = SearchRequest(
         recipe,
         tuple(train),
         dev,
         output,
         encoder=encoder,
         settings=pairs(set, "--set"),
-        given={key: parse_range(text) for key, text in pairs(range, "--range").items()},
+        ranges={key: parse_range(text) for key, text in pairs(range, "--range").items()},
         format=format,
         trials=trials,
         time_budget=time_budget,
-        workers=workers,
-        threads=threads,
         pruner=pruner,
         study=study,
         name=name,
@@ -125,8 +134,8 @@ def tune(
         lexicon=lexicon,
         on_leak=on_leak,
     )
-    found = run(order, Console(stderr=json is not None and str(json) == "-"))
+    result = run(request, Console(stderr=json is not None and str(json) == "-"))
     if json is not None:
-        write_json(found.to_dict(), json)
-    if found.problems or found.best is None:
+        write_json(result.to_dict(), json)
+    if result.best is None:
         raise typer.Exit(1)
