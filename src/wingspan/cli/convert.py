@@ -1,11 +1,11 @@
-"""`wingspan convert`: a corpus from one format to another. What the target cannot hold is counted before it is lost."""
+"""`wingspan convert`: a corpus from one format to another. Losses are counted before anything is written."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -13,22 +13,12 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import OnErrorName
-from wingspan.corpora.formats import Format, by_suffix, detect, format_named, read
+from wingspan.corpora.formats import Format, by_suffix, detect, format_named
 from wingspan.corpora.formats.conversion_loss import fit
 from wingspan.corpora.overlaps import Overlap, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
 from wingspan.text import Document
 from wingspan.views.console import counted
-
-
-class OverlapName(StrEnum):
-    """Which of overlapping entities stay."""
-
-    keep = "keep"
-    outer = "outer"
-    inner = "inner"
-    none = "none"
 
 
 @app.command(epilog="Example: wingspan convert annotations/ train.jsonl --from brat")
@@ -43,24 +33,23 @@ def convert(
         bool, typer.Option("--lossy", help="Go on although OUT cannot hold everything; what is lost is counted.")
     ] = False,
     on_error: Annotated[
-        OnErrorName, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
-    ] = OnErrorName.raise_,
+        OnError, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
+    ] = "raise",
     overlap: Annotated[
-        OverlapName, typer.Option(help="Of overlapping entities keep all, the outermost, the innermost, or none.")
-    ] = OverlapName.keep,
+        Overlap, typer.Option(help="Of overlapping entities keep all, the outermost, the innermost, or none.")
+    ] = "keep",
 ) -> None:
     """Converts a corpus to another format; nothing is lost silently."""
     from rich.console import Console
 
-    result = convert_corpus(source, target, from_format, to_format, lossy, on_error.value, overlap.value)
+    result = convert_corpus(source, target, from_format, to_format, lossy, on_error, overlap)
     show(result, target, Console())
 
 
 @dataclass
 class Conversion:
-    """What a conversion did."""
+    """The result of a conversion."""
 
-    source_format: str
     target_format: str
     documents: int = 0
     entities: int = 0
@@ -73,8 +62,8 @@ class Conversion:
 def convert_corpus(
     source: str | Path,
     target: str | Path,
-    from_format: str | None = None,
-    to_format: str | None = None,
+    from_format: str | Format | None = None,
+    to_format: str | Format | None = None,
     lossy: bool = False,
     on_error: OnError = "raise",
     overlap: Overlap = "keep",
@@ -86,51 +75,39 @@ def convert_corpus(
     source, target = Path(source), Path(target)
     if source == target or (target.exists() and source.exists() and source.samefile(target)):
         raise CorpusError(f"{target}: source and target are the same; choose another name for the target")
-    result = Conversion(from_format or detect(source), to_format or by_suffix(target))
-    chosen = format_named(result.target_format)
-    if chosen.write is None:
-        raise CorpusError(f"{target}: format {chosen.name!r} can be read, not written; choose another with --to")
+    reader, writer = format_named(from_format or detect(source)), format_named(to_format or by_suffix(target))
+    if writer.write is None:
+        raise CorpusError(f"{target}: format {writer.name!r} can be read, not written; choose another with --to")
+
+    def adapted(result: Conversion) -> Iterator[Document]:
+        """The documents as the target can hold them; `result` counts along."""
+        problems = Problems(on_error)
+        for document in reader.read(source, problems):
+            document, removed = flatten(document, overlap)
+            result.documents += 1
+            document, lost = fit(document, writer, numbered(target, result.documents))
+            result.entities += len(document.entities)
+            result.flattened += removed
+            result.losses.update(lost)
+            yield document
+        result.problems, result.notes = problems.messages, list(dict.fromkeys(problems.notes))
+
     if not lossy:
-        foreseen = Conversion(result.source_format, result.target_format)
-        for _ in _adapted(source, target, foreseen, chosen, on_error, overlap):
-            pass
+        foreseen = Conversion(writer.name)
+        deque(adapted(foreseen), maxlen=0)
         if foreseen.losses:
+            losses = "; ".join(f"{count:,} {what}" for what, count in foreseen.losses.most_common())
             raise CorpusError(
-                f"{source}: {chosen.name!r} cannot hold {listed(foreseen.losses)}; "
+                f"{source}: {writer.name!r} cannot hold {losses}; "
                 "go on with --lossy, or choose another format with --to"
             )
-    documents = _adapted(source, target, result, chosen, on_error, overlap)
+    result = Conversion(writer.name)
+    documents = adapted(result)
     first = next(documents, None)
     if first is None:
         raise CorpusError(f"{source}: there are no documents in it; check the file, and its format with --from")
-    chosen.write(_chain(first, documents), target)
+    writer.write(chain([first], documents), target)
     return result
-
-
-def _adapted(
-    source: Path, target: Path, result: Conversion, chosen: Format, on_error: OnError, overlap: Overlap
-) -> Iterator[Document]:
-    """The documents as the target can hold them; `result` counts along."""
-    problems = Problems(on_error)
-    for document in read(source, result.source_format, problems=problems):
-        document, removed = flatten(document, overlap)
-        result.documents += 1
-        document, lost = fit(document, chosen, numbered(target, result.documents))
-        result.entities += len(document.entities)
-        result.flattened += removed
-        result.losses.update(lost)
-        yield document
-    result.problems, result.notes = problems.messages, list(dict.fromkeys(problems.notes))
-
-
-def _chain(first: Document, others: Iterator[Document]) -> Iterator[Document]:
-    yield first
-    yield from others
-
-
-def listed(losses: Counter[str]) -> str:
-    """Losses in one line, the most frequent first."""
-    return "; ".join(f"{count:,} {what}" for what, count in losses.most_common())
 
 
 def show(result: Conversion, target: Path, console: Console) -> None:

@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import OnErrorName
 from wingspan.corpora import split as splitting
 from wingspan.corpora.formats import read, write
 from wingspan.corpora.statistics import content_digest, fingerprint
@@ -31,8 +30,8 @@ def split(
     seed: Annotated[int, typer.Option(help="The same seed gives the same split.")] = 0,
     format: Annotated[str | None, typer.Option(help="Its format; otherwise found by name or content.")] = None,
     on_error: Annotated[
-        OnErrorName, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
-    ] = OnErrorName.raise_,
+        OnError, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
+    ] = "raise",
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Splits a corpus by document, with every label's share in every part, and no text on two sides."""
@@ -40,7 +39,7 @@ def split(
 
     from wingspan.views.console import write_figures
 
-    result = split_corpus(corpus, output, dev, test, folds, seed, format, on_error.value)
+    result = split_corpus(corpus, output, dev, test, folds, seed, format, on_error)
     if json is not None:
         write_figures(result.to_dict(), json)
     if json != Path("-"):

@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import OnErrorName
-from wingspan.corpora.formats import detect, read
+from wingspan.corpora.formats import Format, detect, format_named
 from wingspan.corpora.statistics import FINDINGS, Statistics, describe
 from wingspan.files import CorpusError, OnError, Problems
 from wingspan.views.tables import Sheet
@@ -24,15 +23,15 @@ def validate(
     format: Annotated[str | None, typer.Option(help="Their format; otherwise found by name or content.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
     on_error: Annotated[
-        OnErrorName, typer.Option(help="List all problems (skip), or stop at the first one (raise).")
-    ] = OnErrorName.skip,
+        OnError, typer.Option(help="List all problems (skip), or stop at the first one (raise).")
+    ] = "skip",
 ) -> None:
     """Shows what is in a corpus, and every problem with file and line; exit code 1 if there is one."""
     from rich.console import Console
 
     from wingspan.views.console import write_figures
 
-    reports = validate_corpora(corpora, format, on_error.value)
+    reports = validate_corpora(corpora, format, on_error)
     if json is not None:
         write_figures({"corpora": [report.to_dict() for report in reports]}, json)
     if json != Path("-"):
@@ -74,18 +73,19 @@ class Report:
 
 
 def validate_corpora(
-    corpora: Sequence[str | Path], format: str | None = None, on_error: OnError = "skip"
+    corpora: Sequence[str | Path], format: str | Format | None = None, on_error: OnError = "skip"
 ) -> list[Report]:
     """One report for each corpus. With `on_error="raise"` the first problem ends it all."""
     return [_validate(Path(corpus), format, on_error) for corpus in corpora]
 
 
-def _validate(path: Path, format: str | None, on_error: OnError) -> Report:
+def _validate(path: Path, format: str | Format | None, on_error: OnError) -> Report:
     problems = Problems(on_error)
-    report = Report(str(path), format or "?", Statistics())
+    report = Report(str(path), str(format or "?"), Statistics())
     try:
-        report.format = format or detect(path)
-        report.statistics = describe(read(path, report.format, problems=problems))
+        chosen = format_named(format or detect(path))
+        report.format = chosen.name
+        report.statistics = describe(chosen.read(path, problems))
         if not report.statistics.documents and not problems.messages:
             problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
     except CorpusError as error:  # a file that cannot be read any further: the others still can
