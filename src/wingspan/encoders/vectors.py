@@ -7,10 +7,8 @@ import json
 import mmap
 import os
 import re
-import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -25,7 +23,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from wingspan.corpora.lexicon import Strings
-from wingspan.files import open_bytes, read_lines
+from wingspan.files import atomic_path, open_bytes, read_lines
 
 __all__ = ["Vector", "WordVectors", "open_vectors", "read_vectors"]
 
@@ -253,25 +251,13 @@ def building(path: Path) -> FileLock:
     return FileLock(Path(gettempdir()) / f"wingspan-vectors-{os.getuid()}-{name}.lock")
 
 
-@contextmanager
-def renewed(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the place of the old one when all went well."""
-    new = folder.with_name(f".{folder.name}.{os.getpid()}.new")
-    new.mkdir()
-    try:
-        yield new
-        shutil.rmtree(folder, ignore_errors=True)
-        new.rename(folder)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
 def build(path: Path, kind: str, folder: Path) -> None:
     """Writes the arrays of a file; memory holds the words, never all vectors."""
     source = stamp(path)
     words: list[str] = []
     size = 0
-    with renewed(folder) as new:
+    with atomic_path(folder) as new:
+        new.mkdir()
         with (new / "vectors.f32").open("wb") as out:
             for block in blocks_of(path, kind):
                 words += block.words
@@ -317,7 +303,8 @@ def open_model(path: Path) -> FastTextVectors:
 def keep_model(folder: Path, path: Path, index: WordIndex, layout: Layout) -> None:
     """Writes the index and where the numbers are, where that is possible."""
     try:
-        with renewed(folder) as new:
+        with atomic_path(folder) as new:
+            new.mkdir()
             write_index(new, index)
             (new / "about.json").write_text(json.dumps({"source": stamp(path), "layout": layout}))
     except OSError as error:
@@ -488,15 +475,9 @@ def about(path: Path) -> dict[str, Any]:
 
 
 def write_npz(path: Path, words: Sequence[str], vectors: NDArray[Any], known: Mapping[str, Any]) -> None:
-    """Writes under a temporary name, then renames."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as out:
-            np.savez_compressed(out, words=np.array(words), vectors=vectors, about=np.array(json.dumps(known)))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    """Writes a whole file, or none of it."""
+    with atomic_path(path) as part, part.open("wb") as out:
+        np.savez_compressed(out, words=np.array(words), vectors=vectors, about=np.array(json.dumps(known)))
 
 
 # --- fastText's own models (.bin): vectors of words and of their character n-grams, which make up any word at all.

@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from wingspan.files import atomic_write
+
 
 def first_process() -> bool:
     """Whether this process speaks and writes: the only one, or the first of those that torchrun has started."""
@@ -31,15 +33,10 @@ def counted(count: int, what: str, several: str | None = None) -> str:
 
 
 def write_figures(figures: Mapping[str, Any], path: Path) -> None:
-    """Writes under a temporary name, then renames, so that a failure leaves no half file; `-` is standard output."""
+    """Writes the figures as JSON; `-` is standard output."""
     text = json.dumps(figures, indent=2, ensure_ascii=False)
     if path == Path("-"):
         print(text)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(path) as out:
+        out.write(text + "\n")

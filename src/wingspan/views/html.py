@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from wingspan.files import atomic_write
 from wingspan.text import Document, Entity, Span
 
 PALETTE = ("#0274e0", "#b06202", "#008923", "#db0ca0", "#028383", "#ec001a", "#9945f9", "#7f7803")
@@ -297,12 +298,6 @@ def page(title: str, body: Iterable[str], styles: Sequence[str] = (), scripts: S
 
 
 def write_page(path: Path, parts: Iterable[str]) -> None:
-    """Writes under a temporary name, then renames, so that a failure leaves no half page."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(parts)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Writes a whole page, or none of it."""
+    with atomic_write(path) as out:
+        out.writelines(parts)
