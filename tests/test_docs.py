@@ -163,12 +163,11 @@ def test_every_page_is_in_the_index():
 LOST = {
     "nested": "nesting",
     "discontinuous": "pieces",
-    "same_span_labels": "two labels on one span",
     "exact_text": "white space",
     "words": "words",
     "sentences": "sentences",
     "groups": "groups",
-    "meta": "other keys",
+    "document_keys": "other keys",
     "scores": "scores",
     "ids": "ids",
     "datasets": "datasets",
@@ -178,12 +177,15 @@ LOST = {
 def format_row(name: str) -> str:
     """The row of a format in docs/data.md, as its code has it."""
     form = format_named(name)
-    lost = [word for key, word in LOST.items() if not getattr(form.holds, key)]
-    if form.holds.entity_meta is False and form.holds.meta:
+    held = {key: value if isinstance(value, bool) else value == "all" for key, value in vars(form.holds).items()}
+    held["datasets"] = form.holds.datasets
+    lost = [word for key, word in LOST.items() if not held[key]]
+    if held["document_keys"] and not held["entity_keys"]:
         lost.append("other keys of entities")
-    ends = "inclusive" if form.inclusive_ends else "half-open"
-    suffixes = " ".join(f"`{suffix}`" for suffix in form.suffixes)
-    return f"| `{name}` | {suffixes} | {form.unit} | {ends} | {', '.join(lost) or 'nothing'} |"
+    unit = "words" if held["words"] and not held["exact_text"] else "code points"
+    ends = "inclusive" if name == "pure" else "half-open"
+    suffixes = " ".join(f"`{suffix}`" for suffix in FORMATS[name].suffixes)
+    return f"| `{name}` | {suffixes} | {unit} | {ends} | {', '.join(lost) or 'nothing'} |"
 
 
 def test_the_table_of_formats_is_the_codes():

@@ -66,7 +66,7 @@ def test_a_failed_save_leaves_the_old_model(saved_bert, tmp_path, folders, monke
     elif broken == "card":
         monkeypatch.setattr("wingspan.recognizer.model_card", fail)
     else:
-        monkeypatch.setattr(checkpoint.os, "replace", fail)
+        monkeypatch.setattr("os.replace", fail)
     other = untrained("bundling/seq", labels=("A",), encoder=partial(PretrainedEncoder, name=str(folders["bert"])))
     with pytest.raises(OSError, match="No space left"):
         other.save_pretrained(folder)

@@ -6,12 +6,8 @@ Everything is written under temporary names and then renamed: a full disk or a k
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from safetensors import SafetensorError
@@ -19,7 +15,7 @@ from safetensors.torch import load_model, save_model
 from torch import nn
 
 from wingspan.evaluation.calibration import Calibration
-from wingspan.files import atomic_write
+from wingspan.files import atomic_path, atomic_write
 from wingspan.labels import LabelSet
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
@@ -27,24 +23,6 @@ from wingspan.recipe_json import as_json, from_json
 
 FORMAT = 1
 CALIBRATION = "calibration.json"
-
-
-@contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A temporary folder for a new model; its files replace those of `folder` once all are complete."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for left_by_a_kill in folder.glob(".new-*"):
-        shutil.rmtree(left_by_a_kill, ignore_errors=True)
-    new = Path(mkdtemp(prefix=".new-", dir=folder))
-    try:
-        yield new
-        for path in sorted(new.rglob("*"), key=lambda path: path.name == "recipe.json"):  # last: it makes it a model
-            if path.is_file():
-                target = folder / path.relative_to(new)
-                target.parent.mkdir(exist_ok=True)
-                os.replace(path, target)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> None:
@@ -136,14 +114,11 @@ def read_calibration(folder: Path) -> Calibration | None:
 
 def write_weights(path: Path, module: nn.Module) -> None:
     """Weights as safetensors."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        save_model(module, str(temporary))
-        os.replace(temporary, path)
+        with atomic_path(path) as part:
+            save_model(module, str(part))
     except SafetensorError as error:
         raise OSError(f"{path}: the weights could not be written ({error}); the previous file is unchanged") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_weights(path: Path, module: nn.Module) -> None:

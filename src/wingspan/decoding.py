@@ -166,8 +166,7 @@ def join(scores: Sequence[float], chances: Array, least_chance: float = 0.5) -> 
     np.fill_diagonal(linked, False)
     connected = np.flatnonzero(linked.any(0))  # a fragment without a link is no entity
     rows = linked[np.ix_(connected, connected)]
-    packed = np.packbits(rows, axis=1, bitorder="little")
-    cliques, complete = maximal_cliques([int.from_bytes(row.tobytes(), "little") for row in packed])
+    cliques, complete = maximal_cliques(len(rows), np.argwhere(np.triu(rows)).tolist())
     links, names = table[np.ix_(connected, connected)].tolist(), [order[node] for node in connected]
     groups = []
     for clique in cliques:

@@ -7,12 +7,14 @@ import gzip
 import io
 import json
 import os
+import shutil
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import IO, Any, Literal, TypeVar
 
 
@@ -55,17 +57,32 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 @contextmanager
-def atomic_write(path: str | Path) -> Iterator[IO[str]]:
-    """A text file to write, gzipped if the name ends in .gz; it takes its name only when all went well.
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """A name beside `path` to write a file or folder to, which replaces `path` only when all went well.
 
-    Line ends are written as they are given. After an error the file that was there before is still there.
+    After an error the file or folder that was there before is still there, and nothing else.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
-        with part.open("wb") as raw:
-            if path.suffix == ".gz":
+        yield part
+        if part.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        part.replace(path)
+    finally:
+        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[IO[str]]:
+    """A text file to write, gzipped if the name ends in .gz; it takes its name only when all went well.
+
+    Line ends are written as they are given. After an error the file that was there before is still there.
+    """
+    try:
+        with atomic_path(path) as part, part.open("wb") as raw:
+            if Path(path).suffix == ".gz":
                 # no name and no time in the header: equal documents give equal bytes
                 packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
                 with packed, io.TextIOWrapper(packed, encoding="utf-8", newline="") as text:
@@ -73,15 +90,33 @@ def atomic_write(path: str | Path) -> Iterator[IO[str]]:
             else:
                 with io.TextIOWrapper(raw, encoding="utf-8", newline="") as text:
                     yield text
-        part.replace(path)
     except UnicodeEncodeError as error:
         code = ord(error.object[error.start])
         raise CorpusError(
             f"{path}: the text holds U+{code:04X}, half of a surrogate pair, which no UTF-8 file can hold; "
             "repair the source of the text"
         ) from error
+
+
+@contextmanager
+def staged_folder(folder: Path, last: str = "") -> Iterator[Path]:
+    """A new folder to fill; its files replace those in `folder` once all are whole, the one named `last` at the end."""
+    existed = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    for left_by_a_kill in folder.glob(".new-*"):
+        shutil.rmtree(left_by_a_kill, ignore_errors=True)
+    new = Path(mkdtemp(prefix=".new-", dir=folder))
+    try:
+        yield new
+        for file in sorted((file for file in new.rglob("*") if file.is_file()), key=lambda file: file.name == last):
+            target = folder / file.relative_to(new)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        shutil.rmtree(new, ignore_errors=True)
+        if not existed:
+            with suppress(OSError):  # only an empty folder is removed
+                folder.rmdir()
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:

@@ -18,6 +18,7 @@ from wingspan.checkpoint import model_card
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
 from wingspan.evaluation.calibration import Calibration
+from wingspan.files import staged_folder
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
 from wingspan.objectives import Thresholds, threshold_of
@@ -66,8 +67,8 @@ class Recognizer:
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
-        (Path(folder) / checkpoint.CALIBRATION).unlink(missing_ok=True)  # another model's must not outlive it
-        with checkpoint.staged(Path(folder)) as new:
+        (Path(folder) / checkpoint.CALIBRATION).unlink(missing_ok=True)  # that of another model must not outlive it
+        with staged_folder(Path(folder), last="recipe.json") as new:  # the file that makes it a model comes last
             checkpoint.save(new, self.recipe, self.labels, self.learner)
             checkpoint.write_json(new / "facts.json", self.facts)
             if self.calibration is not None:

@@ -3,11 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.fragments import bits, maximal_cliques
-
-
-def graph(nodes: int, links: set[tuple[int, int]]) -> list[int]:
-    return [sum(1 << j for j in range(nodes) if (min(i, j), max(i, j)) in links) for i in range(nodes)]
+from wingspan.corpora.fragments import maximal_cliques
 
 
 def by_definition(nodes: int, links: set[tuple[int, int]]) -> set[tuple[int, ...]]:
@@ -31,20 +27,20 @@ def graphs(draw):
 @given(given_graph=graphs())
 def test_they_are_what_the_definition_says(given_graph):
     nodes, links = given_graph
-    found, complete = maximal_cliques(graph(nodes, links))
+    found, complete = maximal_cliques(nodes, links)
     assert complete
     assert len(found) == len(set(found))
     assert set(found) == by_definition(nodes, links)
 
 
 def test_no_node_no_clique():
-    assert maximal_cliques([]) == ([], True)
+    assert maximal_cliques(0, []) == ([], True)
 
 
 def test_the_most_cliques_a_graph_can_have_are_cut_off():
     nodes = 60  # all linked but those of one triple: 3^20 cliques
     links = {(i, j) for i, j in combinations(range(nodes), 2) if i // 3 != j // 3}
-    found, complete = maximal_cliques(graph(nodes, links))
+    found, complete = maximal_cliques(nodes, links)
     assert not complete
     assert 0 < len(found) < 100
     for clique in found:  # what was found before the end is right
@@ -54,13 +50,8 @@ def test_the_most_cliques_a_graph_can_have_are_cut_off():
 def test_more_effort_finds_more():
     nodes = 12  # 3^4 cliques
     links = {(i, j) for i, j in combinations(range(nodes), 2) if i // 3 != j // 3}
-    few, many = (maximal_cliques(graph(nodes, links), effort) for effort in (100, 10_000))
+    few, many = (maximal_cliques(nodes, links, effort) for effort in (100, 10_000))
     assert not few.complete
     assert many.complete
     assert len(few.found) < len(many.found) == 81
     assert set(few.found) < set(many.found)
-
-
-def test_bits():
-    assert list(bits(0)) == []
-    assert list(bits(0b101001)) == [0, 3, 5]

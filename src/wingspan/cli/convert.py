@@ -1,10 +1,11 @@
-"""`wingspan convert`: a corpus from one format to another. What the target cannot hold is counted before it is lost."""
+"""`wingspan convert`: a corpus from one format to another. Losses are counted before anything is written."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.corpora.formats import Format, by_suffix, detect, format_named, read
+from wingspan.corpora.formats import Format, by_suffix, detect, format_named
 from wingspan.corpora.formats.conversion_loss import fit
 from wingspan.corpora.overlaps import Flattening, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
@@ -49,9 +50,8 @@ def convert(
 
 @dataclass
 class Conversion:
-    """What a conversion did."""
+    """The result of a conversion."""
 
-    source_format: str
     target_format: str
     documents: int = 0
     entities: int = 0
@@ -64,8 +64,8 @@ class Conversion:
 def convert_corpus(
     source: str | Path,
     target: str | Path,
-    from_format: str | None = None,
-    to_format: str | None = None,
+    from_format: str | Format | None = None,
+    to_format: str | Format | None = None,
     lossy: bool = False,
     on_error: OnError = "raise",
     flattening: Flattening = "keep",
@@ -77,51 +77,39 @@ def convert_corpus(
     source, target = Path(source), Path(target)
     if source == target or (target.exists() and source.exists() and source.samefile(target)):
         raise CorpusError(f"{target}: source and target are the same; choose another name for the target")
-    result = Conversion(from_format or detect(source), to_format or by_suffix(target))
-    chosen = format_named(result.target_format)
-    if chosen.write is None:
-        raise CorpusError(f"{target}: format {chosen.name!r} can be read, not written; choose another with --to")
+    reader, writer = format_named(from_format or detect(source)), format_named(to_format or by_suffix(target))
+    if writer.write is None:
+        raise CorpusError(f"{target}: format {writer.name!r} can be read, not written; choose another with --to")
+
+    def adapted(result: Conversion) -> Iterator[Document]:
+        """The documents as the target can hold them; `result` counts along."""
+        problems = Problems(on_error)
+        for document in reader.read(source, problems):
+            document, removed = flatten(document, flattening)
+            result.documents += 1
+            document, lost = fit(document, writer, numbered(target, result.documents))
+            result.entities += len(document.entities)
+            result.flattened += removed
+            result.losses.update(lost)
+            yield document
+        result.problems, result.notes = problems.messages, list(dict.fromkeys(problems.notes))
+
     if not lossy:
-        foreseen = Conversion(result.source_format, result.target_format)
-        for _ in _adapted(source, target, foreseen, chosen, on_error, flattening):
-            pass
+        foreseen = Conversion(writer.name)
+        deque(adapted(foreseen), maxlen=0)
         if foreseen.losses:
+            losses = "; ".join(f"{count:,} {what}" for what, count in foreseen.losses.most_common())
             raise CorpusError(
-                f"{source}: {chosen.name!r} cannot hold {listed(foreseen.losses)}; "
+                f"{source}: {writer.name!r} cannot hold {losses}; "
                 "go on with --lossy, or choose another format with --to"
             )
-    documents = _adapted(source, target, result, chosen, on_error, flattening)
+    result = Conversion(writer.name)
+    documents = adapted(result)
     first = next(documents, None)
     if first is None:
         raise CorpusError(f"{source}: there are no documents in it; check the file, and its format with --from")
-    chosen.write(_chain(first, documents), target)
+    writer.write(chain([first], documents), target)
     return result
-
-
-def _adapted(
-    source: Path, target: Path, result: Conversion, chosen: Format, on_error: OnError, flattening: Flattening
-) -> Iterator[Document]:
-    """The documents as the target can hold them; `result` counts along."""
-    problems = Problems(on_error)
-    for document in read(source, result.source_format, problems=problems):
-        document, removed = flatten(document, flattening)
-        result.documents += 1
-        document, lost = fit(document, chosen, numbered(target, result.documents))
-        result.entities += len(document.entities)
-        result.flattened += removed
-        result.losses.update(lost)
-        yield document
-    result.problems, result.notes = problems.messages, list(dict.fromkeys(problems.notes))
-
-
-def _chain(first: Document, others: Iterator[Document]) -> Iterator[Document]:
-    yield first
-    yield from others
-
-
-def listed(losses: Counter[str]) -> str:
-    """Losses in one line, the most frequent first."""
-    return "; ".join(f"{count:,} {what}" for what, count in losses.most_common())
 
 
 def show(result: Conversion, target: Path, console: Console) -> None:

@@ -109,7 +109,7 @@ def predict_inputs(
     counted = Counted(predicted)
     labels = sorted({label for types in recognizer.labels.types.values() for label in types})
     if output is not None and target is not None:
-        write(counted.fitted(target, output, lossy), output, target.name)
+        write(counted.fitted(target, output, lossy), output, target)
         for what, count in counted.lost.most_common():
             console.print(
                 f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False, soft_wrap=True

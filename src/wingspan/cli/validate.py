@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.corpora.formats import detect, read
+from wingspan.corpora.formats import Format, detect, format_named
 from wingspan.corpora.statistics import FINDINGS, Statistics, describe
 from wingspan.files import CorpusError, OnError, Problems
 from wingspan.views.tables import Sheet
@@ -73,18 +73,19 @@ class Report:
 
 
 def validate_corpora(
-    corpora: Sequence[str | Path], format: str | None = None, on_error: OnError = "skip"
+    corpora: Sequence[str | Path], format: str | Format | None = None, on_error: OnError = "skip"
 ) -> list[Report]:
     """One report for each corpus. With `on_error="raise"` the first problem ends it all."""
     return [_validate(Path(corpus), format, on_error) for corpus in corpora]
 
 
-def _validate(path: Path, format: str | None, on_error: OnError) -> Report:
+def _validate(path: Path, format: str | Format | None, on_error: OnError) -> Report:
     problems = Problems(on_error)
-    report = Report(str(path), format or "?", Statistics())
+    report = Report(str(path), str(format or "?"), Statistics())
     try:
-        report.format = format or detect(path)
-        report.statistics = describe(read(path, report.format, problems=problems))
+        chosen = format_named(format or detect(path))
+        report.format = chosen.name
+        report.statistics = describe(chosen.read(path, problems))
         if not report.statistics.documents and not problems.messages:
             problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
     except CorpusError as error:  # a file that cannot be read any further: the others still can

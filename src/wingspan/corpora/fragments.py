@@ -1,17 +1,18 @@
-"""Discontinuous gold: what a model without links is given instead, and which of it links can say."""
+"""Discontinuous gold: substitutes for models without links, and which entities links can express."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal, NamedTuple
 
 from wingspan.text import Document, Entity, Span
 
 Fragments = Literal["drop", "split", "hull", "join"]
-"""What becomes of discontinuous gold in training: nothing; an entity of each fragment; of all from first to last; or
-fragments that are joined again."""
+"""How training treats discontinuous gold: left out; an entity for each fragment; one from the first to the last word;
+or fragments that are joined again."""
 
 
 def arranged(documents: Iterable[Document], policy: Fragments) -> Iterator[Document]:
@@ -25,7 +26,7 @@ def arranged(documents: Iterable[Document], policy: Fragments) -> Iterator[Docum
 
 
 def in_pieces(entity: Entity, policy: Fragments) -> list[Entity]:
-    """The contiguous entities that stand for one: its fragments, or all words from the first to the last."""
+    """The contiguous entities that replace one: its fragments, or all words from the first to the last."""
     if not entity.discontinuous:
         return [entity]
     spans = entity.spans if policy == "split" else (entity.hull,)
@@ -33,17 +34,17 @@ def in_pieces(entity: Entity, policy: Fragments) -> list[Entity]:
 
 
 class Mistaken(NamedTuple):
-    """What perfect fragments and links would still get wrong."""
+    """Errors that remain with perfect fragments and links."""
 
     lost: list[Entity]
     extra: list[Entity]
 
 
 def mistaken(entities: Sequence[Entity]) -> Mistaken:
-    """The discontinuous entities that are not joined again from perfect fragments and links, and what is instead.
+    """The discontinuous entities that perfect fragments and links do not give back, and those they give instead.
 
-    Links join pairs; what is read are the largest sets in which all are linked. {a, b} beside {a, b, c} is lost, and
-    of {a, b, x}, {b, c, y} and {a, c, z} the set {a, b, c} is made as well.
+    Links join pairs, and entities are the largest sets in which all are linked. {a, b} beside {a, b, c} is lost, and
+    {a, b, x}, {b, c, y} and {a, c, z} also make the set {a, b, c}.
     """
     lost: list[Entity] = []
     extra: list[Entity] = []
@@ -58,23 +59,15 @@ def mistaken(entities: Sequence[Entity]) -> Mistaken:
 
 
 def rejoined(entities: Sequence[Entity]) -> list[tuple[Span, ...]]:
-    """What links make of these entities of one label: the maximal cliques of their fragments."""
+    """The entities that links make of these entities of one label: the maximal cliques of their fragments."""
     nodes = sorted({span for entity in entities for span in entity.spans})
     place = {span: at for at, span in enumerate(nodes)}
-    neighbors = [0] * len(nodes)
-    for entity in entities:
-        for one, other in combinations({place[span] for span in entity.spans}, 2):
-            neighbors[one] |= 1 << other
-            neighbors[other] |= 1 << one
-    found = maximal_cliques(neighbors).found
-    return [tuple(nodes[at] for at in clique) for clique in found]
-
-
-# --- Maximal cliques of small graphs, with a limit on the work: neighbors are bits of whole numbers.
+    links = {pair for entity in entities for pair in combinations(sorted(place[span] for span in entity.spans), 2)}
+    return [tuple(nodes[at] for at in clique) for clique in maximal_cliques(len(nodes), links).found]
 
 
 EFFORT, LEAST = 100, 5_000
-"""How much work there may be for each node, and for small graphs in all: enough for whatever people annotate."""
+"""The effort allowed per node, and for small graphs in all: enough for any text that people annotate."""
 
 
 class Cliques(NamedTuple):
@@ -84,43 +77,25 @@ class Cliques(NamedTuple):
     complete: bool
 
 
-def maximal_cliques(neighbors: Sequence[int], effort: int | None = None) -> Cliques:
+def maximal_cliques(nodes: int, links: Collection[Sequence[int]], effort: int | None = None) -> Cliques:
     """All sets of nodes that are linked with each other and to which no node can be added.
 
-    `neighbors[i]` has bit j where i and j are linked (both ways, no node with itself). A graph of n nodes can
-    have 3^(n/3) cliques, so `effort` limits how many nodes are looked at and pairs are given out; without it, `EFFORT`
-    for each node or `LEAST`. Nodes that come first are searched first.
+    A graph of n nodes can have 3^(n/3) cliques, so `effort` limits the search: each clique costs 10 and the square of
+    its size, because its pairs will be scored. The default is `EFFORT` per node, at least `LEAST`.
     See: Bron and Kerbosch 1973 (algorithm 457), with the pivot of Tomita, Tanaka and Takahashi 2006.
     """
+    import networkx  # slow to import
+
+    effort = max(EFFORT * nodes, LEAST) if effort is None else effort
+    degrees = Counter(chain.from_iterable(links))
+    shared = {node for node in range(nodes) if degrees[node] == nodes - 1}  # in every clique: no need to search
+    graph = networkx.Graph()
+    graph.add_nodes_from(node for node in range(nodes) if node not in shared)
+    graph.add_edges_from(link for link in links if shared.isdisjoint(link))
     found: list[tuple[int, ...]] = []
-    effort = max(EFFORT * len(neighbors), LEAST) if effort is None else effort
-    everyone = (1 << len(neighbors)) - 1
-    waiting = [(0, everyone, 0)] if neighbors else []  # chosen so far, may be added, was searched already
-    while waiting:
-        chosen, open_, done = waiting.pop()
-        effort -= (open_ | done).bit_count() + 1
+    for clique in networkx.find_cliques(graph) if graph else [[]] if shared else []:
+        effort -= 10 + (len(clique) + len(shared)) ** 2
         if effort < 0:
             return Cliques(found, False)
-        if not open_:
-            if not done:
-                found.append(tuple(bits(chosen)))
-                effort -= len(found[-1]) ** 2  # whoever scores it looks at its pairs
-            continue
-        # every maximal clique holds the pivot or a node that is not linked with it
-        pivot = max(bits(open_ | done), key=lambda node: (open_ & neighbors[node]).bit_count())
-        branches = []
-        for node in bits(open_ & ~neighbors[pivot]):
-            near = neighbors[node]
-            branches.append((chosen | 1 << node, open_ & near, done & near))
-            open_ &= ~(1 << node)
-            done |= 1 << node
-        waiting.extend(reversed(branches))
+        found.append(tuple(sorted([*clique, *shared])))
     return Cliques(found, True)
-
-
-def bits(number: int) -> Iterator[int]:
-    """The places of the bits that are set, from the lowest."""
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest

@@ -1,25 +1,31 @@
-"""Documents as they might also have come: other case, typing and scanning errors, punctuation, line breaks, names.
+"""Perturbed documents: other case, typing and scanning errors, punctuation, line breaks, other names.
 
-Every perturbation takes documents and a seed and gives documents whose entities have been moved along exactly
-(`corpora.edits`). The draws of a document depend on the seed, the perturbation and the document's place alone.
+Every perturbation takes documents and a seed and returns documents whose entities have moved along exactly. The draws
+of a document depend on the seed, the perturbation and the document's number alone.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from functools import wraps
 from random import Random
 from typing import NamedTuple
 from unicodedata import category
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wingspan.corpora.overlaps import joined, overlapping
-from wingspan.corpora.words import each_word, split_words, word_spans
+from wingspan.corpora.words import each_unspaced, each_word, split_words, word_spans
 from wingspan.text import ABOUT_ENTITIES, LAYOUTS, Document, Entity, Span
 
 _POSITIONED = ABOUT_ENTITIES | LAYOUTS | {"columns"}
-"""Keys of `meta` that speak of offsets or of one value per word."""
+"""Keys of `meta` that hold offsets or one value per word."""
+
+
+# Edits, and the annotations after them
 
 
 class Edit(NamedTuple):
@@ -31,90 +37,75 @@ class Edit(NamedTuple):
 
 
 def edited(document: Document, edits: Iterable[Edit]) -> Document:
-    """The document after all edits that can be made. They must not overlap; the order does not matter."""
-    made = _allowed(document, sorted(edits))
+    """The document after all edits that can be made; they must not overlap.
+
+    An edit is left out if it replaces characters on both sides of an entity's border, or blanks one out.
+    """
+    text, size = document.text, len(document.text) + 1
+    starts = {span.start for entity in document.entities for span in entity.spans}
+    ends = {span.end for entity in document.entities for span in entity.spans}
+    border = _marked(size, starts | ends)
+    made = []
+    for edit in sorted(edits):
+        blanks = edit.start < edit.end and not edit.text.strip() and (edit.start in starts or edit.end in ends)
+        if not border[edit.start + 1 : edit.end].any() and not blanks:
+            made.append(edit)
     if not made:
         return document
-    at = _Positions(made)
-    text = _text(document.text, made)
-    entities = tuple(
-        replace(entity, spans=tuple(Span(at.start(s), at.end(e)) for s, e in entity.spans))
-        for entity in document.entities
-    )
+    # where a start and an end at each place move to: a start after an insertion there, an end before it
+    grown, inserted = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    pieces, done = [], 0
+    for edit in made:
+        assert done <= edit.start <= edit.end < size, f"edits overlap or leave the text at {edit.start}"
+        pieces += [text[done : edit.start], edit.text]
+        done = edit.end
+        grown[edit.end] += len(edit.text) - (edit.end - edit.start)
+        inserted[edit.end] += len(edit.text) if edit.start == edit.end else 0
+    starts_at = np.arange(size) + np.cumsum(grown)
+    ends_at = starts_at - inserted
+    for edit in made:
+        starts_at[edit.start + 1 : edit.end] = starts_at[edit.start]
+
+    def moved(span: Span) -> Span:
+        return Span(int(starts_at[span.start]), int(ends_at[span.end]))
+
+    text = "".join([*pieces, text[done:]])
+    words, sentences = document.words, document.sentences
     return replace(
         document,
         text=text,
-        entities=entities,
-        words=None if document.words is None else _words(document.words, made, at, text),
-        # what is inserted between two sentences goes to the first one
-        sentences=None if document.sentences is None else tuple(Span(*map(at.start, s)) for s in document.sentences),
+        entities=tuple(replace(e, spans=tuple(map(moved, e.spans))) for e in document.entities),
+        words=None if words is None else _words(_unbroken(words, made, size), moved, text),
+        # an insertion between two sentences goes to the first one
+        sentences=None if sentences is None else tuple(Span(*map(int, starts_at[list(s)])) for s in sentences),
         meta={key: value for key, value in document.meta.items() if key not in _POSITIONED},
     )
 
 
-def _allowed(document: Document, edits: Sequence[Edit]) -> list[Edit]:
-    starts = {span.start for entity in document.entities for span in entity.spans}
-    ends = {span.end for entity in document.entities for span in entity.spans}
-    borders = sorted(starts | ends)
-    kept = []
+def _marked(size: int, places: Iterable[int]) -> NDArray[np.bool_]:
+    marked = np.zeros(size, bool)
+    marked[list(places)] = True
+    return marked
+
+
+def _unbroken(words: Sequence[Span], edits: Sequence[Edit], size: int) -> Iterator[Span]:
+    """The words that share no edit with other text; the others are split anew."""
+    border = _marked(size, {place for word in words for place in word})
+    broken = np.zeros(size, bool)
     for edit in edits:
-        cuts = bisect_left(borders, edit.end) > bisect_right(borders, edit.start)
-        empties = edit.start < edit.end and not edit.text.strip() and (edit.start in starts or edit.end in ends)
-        if not cuts and not empties:
-            kept.append(edit)
-    return kept
+        broken[edit.start : edit.end] = border[edit.start + 1 : edit.end].any()
+    return (word for word in words if not broken[word.start : word.end].any())
 
 
-def _text(text: str, edits: Sequence[Edit]) -> str:
-    pieces, done = [], 0
-    for edit in edits:
-        assert done <= edit.start <= edit.end <= len(text), f"edits overlap or leave the text at {edit.start}"
-        pieces += [text[done : edit.start], edit.text]
-        done = edit.end
-    return "".join([*pieces, text[done:]])
-
-
-class _Positions:
-    """Where borders of annotations are after the edits."""
-
-    def __init__(self, edits: Sequence[Edit]) -> None:
-        self._edits = edits
-        self._ends = [edit.end for edit in edits]
-        self._shifts = list(accumulate((len(e.text) - (e.end - e.start) for e in edits), initial=0))
-
-    def start(self, place: int) -> int:
-        """A start comes after what is inserted there; within something replaced it goes to the beginning of that."""
-        before = bisect_right(self._ends, place)
-        if before < len(self._edits):
-            place = min(place, self._edits[before].start)
-        return place + self._shifts[before]
-
-    def end(self, place: int) -> int:
-        """An end comes before what is inserted there."""
-        before = bisect_right(self._ends, place)
-        while before and self._edits[before - 1].start == place:
-            before -= 1
-        return place + self._shifts[before]
-
-
-def _words(words: Sequence[Span], edits: Sequence[Edit], at: _Positions, text: str) -> tuple[Span, ...]:
-    """The words where they are now, without white space in them; what belongs to none is split by the rules.
-
-    Words of which an edit has taken a part together with something else are split anew.
-    """
-    borders = sorted({border for word in words for border in word})
-    breaking = [e for e in edits if bisect_left(borders, e.end) > bisect_right(borders, e.start)]
-    starts = [edit.start for edit in breaking]
+def _words(words: Iterable[Span], moved: Callable[[Span], Span], text: str) -> tuple[Span, ...]:
+    """The words after the edits, without white space in them; text that belongs to no word is split by the rules."""
     kept: list[Span] = []
     done = 0
-    for word in words:
-        near = bisect_left(starts, word.end) - 1  # the last breaking edit that starts before the word ends
-        if near >= 0 and breaking[near].end > word.start:
-            continue
-        now = Span(at.start(word.start), max(at.end(word.end), at.start(word.start)))
-        kept += _moved(split_words(text[done : now.start]), done)
-        kept += _visible(text, now)
-        done = now.end
+    for start, end in map(moved, words):
+        end = max(start, end)
+        kept += _moved(split_words(text[done:start]), done)
+        kept += _moved(each_unspaced(text[start:end]), start)
+        done = end
     return (*kept, *_moved(split_words(text[done:]), done))
 
 
@@ -122,39 +113,39 @@ def _moved(spans: Iterable[Span], by: int) -> list[Span]:
     return [Span(start + by, end + by) for start, end in spans]
 
 
-def _visible(text: str, span: Span) -> list[Span]:
-    """The parts of a word between white space; nothing if the word has gone."""
-    parts, at = [], span.start
-    for part in text[span.start : span.end].split():
-        at = text.index(part, at)
-        parts.append(Span(at, at + len(part)))
-        at += len(part)
-    return parts
+# Other names: of other entities with the same label, or invented
 
-
-# --- Documents in which entities have other names: those of other entities of their label, or names nobody has
-# seen.
-
-
-_VOWELS = "aeiou"
-_CONSONANTS = "bcdfghjklmnprstvwxz"
+_LETTERS = ("aeiou", "bcdfghjklmnprstvwxz", "0123456789")
 _TRIES = 20
-"""How often a word is drawn again when there is such a word already."""
+"""How often a word is drawn again when the corpus has it already."""
 
 
-def swapped(documents: Sequence[Document], seed: int) -> list[Document]:
+def swapped_entities(documents: Sequence[Document], seed: int) -> list[Document]:
     """Entities with the text of another entity of the same label, all mentions of one name in a document alike.
 
     Only entities of one fragment that overlap no other give and take names; the others stay as they are.
     """
-    names: dict[str, list[str]] = {}
-    for document in documents:
-        for entity in _alone(document):
-            names.setdefault(entity.label, []).append(document.text_of(entity))
-    distinct = {label: sorted(set(given)) for label, given in names.items()}
+    alone = [_alone(document) for document in documents]
+    names: dict[str, set[str]] = {}
+    for document, entities in zip(documents, alone, strict=True):
+        for entity in entities:
+            names.setdefault(entity.label, set()).add(document.text_of(entity))
+    sorted_names = {label: sorted(texts) for label, texts in names.items()}
+
+    def swaps(document: Document, entities: list[Entity], random: Random) -> Iterator[Edit]:
+        chosen: dict[tuple[str, str], str] = {}
+        for entity in entities:
+            own, others = document.text_of(entity), sorted_names[entity.label]
+            if len(others) > 1 and (entity.label, own) not in chosen:
+                # any other name, each as likely: the last one takes the place of the entity's own
+                drawn = others[random.randrange(len(others) - 1)]
+                chosen[entity.label, own] = others[-1] if drawn == own else drawn
+            if (entity.label, own) in chosen:
+                yield Edit(entity.start, entity.end, chosen[entity.label, own])
+
     return [
-        edited(document, _swaps(document, distinct, Random(f"{seed} swapped {number}")))
-        for number, document in enumerate(documents)
+        edited(document, swaps(document, entities, Random(f"{seed} swapped {number}")))
+        for number, (document, entities) in enumerate(zip(documents, alone, strict=True))
     ]
 
 
@@ -163,62 +154,50 @@ def _alone(document: Document) -> list[Entity]:
     return [entity for at, entity in enumerate(document.entities) if at not in involved and not entity.discontinuous]
 
 
-def _swaps(document: Document, names: dict[str, list[str]], random: Random) -> Iterator[Edit]:
-    chosen: dict[tuple[str, str], str] = {}
-    for entity in _alone(document):
-        own, others = document.text_of(entity), names[entity.label]
-        if len(others) > 1 and (entity.label, own) not in chosen:
-            # one of the others, each as likely: the own one's place is taken by the last
-            drawn = others[random.randrange(len(others) - 1)]
-            chosen[entity.label, own] = others[-1] if drawn == own else drawn
-        if (entity.label, own) in chosen:
-            yield Edit(entity.start, entity.end, chosen[entity.label, own])
-
-
-def unseen(documents: Sequence[Document], seed: int) -> list[Document]:
+def unseen_entities(documents: Sequence[Document], seed: int) -> list[Document]:
     """Entities with invented words of the same length and shape, the same word alike in the whole corpus.
 
     Short words in lower case (of, and) stay. Nested and discontinuous entities change as well: no character moves. An
-    invented word is none of the corpus, if its shape leaves room for another one.
+    invented word does not occur in the corpus, if its shape leaves room for another one.
     """
-    taken = {document.text[start:end].lower() for document in documents for start, end in word_spans(document)}
+    taken = {_lower(document.text[start:end]) for document in documents for start, end in word_spans(document)}
     invented: dict[str, str] = {}
-    return [edited(document, _renamed(document, invented, taken, seed)) for document in documents]
+
+    def renamed(document: Document) -> Iterator[Edit]:
+        """One edit per character, so that no border of an entity inside a word prevents it."""
+        covered = joined(span for entity in document.entities for span in entity.spans)
+        for whole in covered:
+            for start, end in _moved(each_word(document.text[whole.start : whole.end]), whole.start):
+                word = document.text[start:end]
+                if word.islower() and len(word) <= 3:
+                    continue
+                key = _lower(word)
+                if key not in invented:
+                    invented[key] = _invent(key, taken, Random(f"{seed} unseen {key}"))
+                for at, old, new in zip(range(start, end), word, invented[key], strict=True):
+                    if _lower(old) != new:
+                        yield Edit(at, at + 1, new.upper() if old.isupper() else new)
+
+    return [edited(document, renamed(document)) for document in documents]
 
 
-def _renamed(document: Document, invented: dict[str, str], taken: set[str], seed: int) -> Iterator[Edit]:
-    """One edit for each character, so that no border of an entity within a word stands in the way."""
-    covered = joined(span for entity in document.entities for span in entity.spans)
-    for whole in covered:
-        for start, end in each_word(document.text[whole.start : whole.end]):
-            word = document.text[whole.start + start : whole.start + end]
-            if word.islower() and len(word) <= 3:
-                continue
-            if word.lower() not in invented:
-                invented[word.lower()] = _invent(word.lower(), taken, Random(f"{seed} unseen {word.lower()}"))
-            for at, (old, new) in enumerate(zip(word, invented[word.lower()], strict=False), whole.start + start):
-                if old.lower() != new:
-                    yield Edit(at, at + 1, new.upper() if old.isupper() else new)
+def _lower(text: str) -> str:
+    """Lower case, character by character, so that the length stays; an İ, whose lower case is longer, stays as well."""
+    return "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
 
 
 def _invent(word: str, taken: set[str], random: Random) -> str:
+    """A vowel for a vowel, a consonant for a consonant, a digit for a digit; other characters stay."""
     made = word
     for _ in range(_TRIES):
-        made = "".join(_other(sign, random) for sign in word)
+        made = "".join(next((random.choice(letters) for letters in _LETTERS if sign in letters), sign) for sign in word)
         if made not in taken:
             break
     return made
 
 
-def _other(sign: str, random: Random) -> str:
-    """A vowel for a vowel, a consonant for a consonant, a digit for a digit; other signs and letters stay."""
-    for group in (_VOWELS, _CONSONANTS, "0123456789"):
-        if sign in group:
-            return random.choice(group)
-    return sign
+# Other characters, one document at a time: each function yields the edits of a document
 
-
-Edits = Callable[[Document, Random], Iterable[Edit]]
 Perturbation = Callable[[Sequence[Document], int], list[Document]]
 
 TYPOS = 0.1
@@ -240,16 +219,30 @@ _CONFUSED = {
 _HYPHENS = "-\u2010\u2011\u2012\u2013\u2212"
 
 
+def each_document(edits: Callable[[Document, Random], Iterable[Edit]]) -> Perturbation:
+    """A perturbation that looks at one document at a time."""
+
+    @wraps(edits)
+    def perturbed(documents: Sequence[Document], seed: int) -> list[Document]:
+        draws = (Random(f"{seed} {edits.__name__} {number}") for number in range(len(documents)))
+        return [edited(document, edits(document, draw)) for document, draw in zip(documents, draws, strict=True)]
+
+    return perturbed
+
+
+@each_document
 def lower_case(document: Document, _: Random) -> Iterator[Edit]:
     """Everything in lower case."""
     return _recased(document.text, 0, str.lower)
 
 
+@each_document
 def upper_case(document: Document, _: Random) -> Iterator[Edit]:
     """Everything in upper case."""
     return _recased(document.text, 0, str.upper)
 
 
+@each_document
 def title_case(document: Document, _: Random) -> Iterator[Edit]:
     """Every Word Like This."""
     for start, end in word_spans(document):
@@ -258,36 +251,37 @@ def title_case(document: Document, _: Random) -> Iterator[Edit]:
 
 
 def _recased(text: str, at: int, change: Callable[[str], str]) -> Iterator[Edit]:
-    for place, sign in enumerate(text, start=at):
-        if change(sign) != sign:
-            yield Edit(place, place + 1, change(sign))
+    return (Edit(place, place + 1, change(sign)) for place, sign in enumerate(text, at) if change(sign) != sign)
 
 
+@each_document
 def typos(document: Document, random: Random) -> Iterator[Edit]:
-    """In some words of four letters or more: two letters swapped, one left out, doubled, or a neighbor's key hit."""
+    """In some words of four letters or more: two letters swapped, one left out, doubled, or a neighboring key hit."""
     for start, end in word_spans(document):
         word = document.text[start:end]
         if len(word) < 4 or not word.isalpha() or random.random() >= TYPOS:
             continue
-        inner = random.randrange(1, len(word) - 2)  # people see first letters that are wrong
+        inner = random.randrange(1, len(word) - 2)  # readers notice wrong first letters
         one, two, at = word[inner], word[inner + 1], start + inner
+        beside = _beside(one, random)
         yield random.choice(
-            [Edit(at, at + 2, two + one), Edit(at, at + 1, ""), Edit(at, at + 1, 2 * one), _beside(one, at, random)]
+            [Edit(at, at + 2, two + one), Edit(at, at + 1, ""), Edit(at, at + 1, 2 * one), Edit(at, at + 1, beside)]
         )
 
 
-def _beside(letter: str, at: int, random: Random) -> Edit:
+def _beside(letter: str, random: Random) -> str:
     """The letter of a neighboring key; a letter that is on no key is doubled."""
+    low = letter.lower()
     for row in _KEYS:
-        place = row.find(letter.lower())
-        if place >= 0:
-            hit = random.choice([key for key in row[max(0, place - 1) : place + 2] if key != letter.lower()])
-            return Edit(at, at + 1, hit.upper() if letter.isupper() else hit)
-    return Edit(at, at + 1, 2 * letter)
+        if (place := row.find(low)) >= 0:
+            hit = random.choice([key for key in row[max(0, place - 1) : place + 2] if key != low])
+            return hit.upper() if letter.isupper() else hit
+    return 2 * letter
 
 
+@each_document
 def scanned(document: Document, random: Random) -> Iterator[Edit]:
-    """What optical character recognition confuses: rn and m, l and 1, O and 0, ligatures."""
+    """Confusions of optical character recognition: rn and m, l and 1, O and 0, ligatures."""
     text, at = document.text, 0
     while at < len(text):
         size = 2 if text[at : at + 2] in _CONFUSED else 1
@@ -298,8 +292,9 @@ def scanned(document: Document, random: Random) -> Iterator[Edit]:
             at += 1
 
 
+@each_document
 def without_punctuation(document: Document, _: Random) -> Iterator[Edit]:
-    """No punctuation, hyphens and the points of numbers aside."""
+    """No punctuation, except hyphens and the points of numbers."""
     text = document.text
     for at, sign in enumerate(text):
         within_number = text[at - 1 : at].isdigit() and text[at + 1 : at + 2].isdigit()
@@ -307,6 +302,7 @@ def without_punctuation(document: Document, _: Random) -> Iterator[Edit]:
             yield Edit(at, at + 1, "")
 
 
+@each_document
 def more_punctuation(document: Document, random: Random) -> Iterator[Edit]:
     """Commas and the like after words, and entities in brackets or quotes; nothing goes into an entity."""
     signs: dict[int, str] = {}
@@ -315,40 +311,28 @@ def more_punctuation(document: Document, random: Random) -> Iterator[Edit]:
             opening, closing = random.choice([("(", ")"), ("[", "]"), ('"', '"'), ("“", "”")])
             signs.setdefault(entity.start, opening)
             signs.setdefault(entity.end, closing)
-    inside = _Inside(entity.hull for entity in document.entities)
     for word in word_spans(document):
         if document.text[word.end - 1].isalnum() and random.random() < PUNCTUATED:
             signs.setdefault(word.end, random.choice(",;:."))
-    for at, sign in sorted(signs.items()):
-        if not inside.strictly(at):
+    hulls = joined(entity.hull for entity in document.entities)
+    starts = [hull.start for hull in hulls]
+    for at, sign in signs.items():
+        near = bisect_left(starts, at) - 1  # the last hull that starts before the place
+        if near < 0 or hulls[near].end <= at:
             yield Edit(at, at, sign)
 
 
-class _Inside:
-    """Whether places lie inside of any of some ranges; asked from left to right."""
-
-    def __init__(self, ranges: Iterable[Span]) -> None:
-        self._ranges = sorted(ranges)
-        self._next = 0
-        self._end = -1
-
-    def strictly(self, place: int) -> bool:
-        """Whether a range starts before the place and ends after it."""
-        while self._next < len(self._ranges) and self._ranges[self._next].start < place:
-            self._end = max(self._end, self._ranges[self._next].end)
-            self._next += 1
-        return place < self._end
-
-
+@each_document
 def line_breaks(document: Document, random: Random) -> Iterator[Edit]:
-    """Lines that end anywhere, also within entities."""
+    """Lines that end anywhere, also inside entities."""
     for at, sign in enumerate(document.text):
         if sign == " " and random.random() < BROKEN:
             yield Edit(at, at + 1, "\n")
 
 
+@each_document
 def hyphens(document: Document, random: Random) -> Iterator[Edit]:
-    """Other hyphens, dashes or spaces for hyphens within words; long words divided at the end of a line."""
+    """Other hyphens, dashes or spaces for hyphens inside words; long words divided at the end of a line."""
     text = document.text
     for at, sign in enumerate(text):
         if sign in _HYPHENS and text[at - 1 : at].isalnum() and text[at + 1 : at + 2].isalnum():
@@ -359,24 +343,10 @@ def hyphens(document: Document, random: Random) -> Iterator[Edit]:
             yield Edit(at, at, "-\n")
 
 
-def each_document(edits: Edits) -> Perturbation:
-    """A perturbation that looks at one document at a time."""
-
-    def perturbed(documents: Sequence[Document], seed: int) -> list[Document]:
-        return [
-            edited(document, edits(document, Random(f"{seed} {edits.__name__} {number}")))
-            for number, document in enumerate(documents)
-        ]
-
-    return perturbed
-
-
 PERTURBATIONS: dict[str, Perturbation] = {
-    **{edits.__name__: each_document(edits) for edits in (lower_case, upper_case, title_case, typos, scanned)},
-    **{edits.__name__: each_document(edits) for edits in (without_punctuation, more_punctuation)},
-    **{edits.__name__: each_document(edits) for edits in (line_breaks, hyphens)},
-    "swapped_entities": swapped,
-    "unseen_entities": unseen,
+    **{chosen.__name__: chosen for chosen in (lower_case, upper_case, title_case, typos, scanned)},
+    **{chosen.__name__: chosen for chosen in (without_punctuation, more_punctuation, line_breaks, hyphens)},
+    **{chosen.__name__: chosen for chosen in (swapped_entities, unseen_entities)},
 }
 
 

@@ -172,10 +172,10 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
         found = here(value)
         return (found,) if found is not None else several(here)(value)
 
-    formats = list(FORMATS)
-    format = table.take(
-        "format", lambda found: found if found in formats else None, f"one of {', '.join(formats)}", None
-    )
+    def format_name(value: Any) -> str | None:
+        return value if value in FORMATS or ":" in str(value) else None
+
+    format = table.take("format", format_name, f"one of {', '.join(FORMATS)}", None)
     parts = {
         part: _documents(
             table.take(part, files, "a file, or a list of different files", ()), format, name, f"{table.place}: {part}"

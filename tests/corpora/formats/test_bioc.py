@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora.formats import bioc
+from wingspan.corpora.formats import bioc, write
 from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
@@ -106,8 +106,8 @@ def surfaces(document: Document) -> list[str]:
 
 
 def test_both_are_read_alike(tmp_path: Path) -> None:
-    (from_xml,) = bioc.read_bioc_xml(xml(tmp_path), Problems())
-    (from_json,) = bioc.read_bioc_json(as_json(tmp_path, JSON), Problems())
+    (from_xml,) = bioc.BIOC_XML.read(xml(tmp_path), Problems())
+    (from_json,) = bioc.BIOC_JSON.read(as_json(tmp_path, JSON), Problems())
     assert from_xml == from_json == EXPECTED
     assert from_xml.meta == from_json.meta
     assert from_xml.entities[0].meta == {"id": "A", "concept_id": "D1", "infons": {"by": "Mo"}}
@@ -115,12 +115,12 @@ def test_both_are_read_alike(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_everything_is_written_back(tmp_path: Path, suffix: str) -> None:
-    documents = list(bioc.read_bioc_json(as_json(tmp_path, JSON), Problems()))
-    bioc.write_bioc_json(documents, tmp_path / f"b.json{suffix}")
-    bioc.write_bioc_xml(documents, tmp_path / f"b.xml{suffix}")
+    documents = list(bioc.BIOC_JSON.read(as_json(tmp_path, JSON), Problems()))
+    write(documents, tmp_path / f"b.json{suffix}", bioc.BIOC_JSON)
+    write(documents, tmp_path / f"b.xml{suffix}", bioc.BIOC_XML)
     for again in (
-        list(bioc.read_bioc_json(tmp_path / f"b.json{suffix}", Problems())),
-        list(bioc.read_bioc_xml(tmp_path / f"b.xml{suffix}", Problems())),
+        list(bioc.BIOC_JSON.read(tmp_path / f"b.json{suffix}", Problems())),
+        list(bioc.BIOC_XML.read(tmp_path / f"b.xml{suffix}", Problems())),
     ):
         assert again == documents
         assert again[0].meta == documents[0].meta
@@ -138,35 +138,35 @@ def test_the_surfaces_tell_what_offsets_count(tmp_path: Path, start: int, size: 
         ]
     }
     problems = Problems()
-    (document,) = bioc.read_bioc_json(as_json(tmp_path, value), problems)
+    (document,) = bioc.BIOC_JSON.read(as_json(tmp_path, value), problems)
     assert document.text == "🦅 é ab cdé!"
     assert surfaces(document) == ["cdé"]
     assert bool(problems.notes) == (start != 9)
-    bioc.write_bioc_json([document], tmp_path / "b.json")
-    assert list(bioc.read_bioc_json(tmp_path / "b.json", Problems())) == [document]
+    write([document], tmp_path / "b.json", bioc.BIOC_JSON)
+    assert list(bioc.BIOC_JSON.read(tmp_path / "b.json", Problems())) == [document]
 
 
 def test_passages_keep_their_distance(tmp_path: Path) -> None:
     near = [passage("One."), passage("Two.", ("Two", 6, 3), offset=6), passage("Odd.", ("Odd", 3, 3), offset=3)]
     far = [passage("Far.", ("Far", 90000, 3), offset=90000)]
-    (document,) = bioc.read_bioc_json(as_json(tmp_path, {"id": "1", "passages": near + far}), Problems())
+    (document,) = bioc.BIOC_JSON.read(as_json(tmp_path, {"id": "1", "passages": near + far}), Problems())
     assert document.text == "One.  Two. Odd. Far."
     assert surfaces(document) == ["Two", "Odd", "Far"]
-    bioc.write_bioc_json([document], tmp_path / "b.json")
-    assert list(bioc.read_bioc_json(tmp_path / "b.json", Problems())) == [document]
+    write([document], tmp_path / "b.json", bioc.BIOC_JSON)
+    assert list(bioc.BIOC_JSON.read(tmp_path / "b.json", Problems())) == [document]
 
 
 def test_sentences_of_a_passage_make_its_text(tmp_path: Path) -> None:
     sentences = [passage("It rains."), passage("It pours.", ("pours", 13, 5), offset=10)]
     value = [{"id": "1", "passages": [{"offset": 0, "sentences": sentences}]}]
-    (document,) = bioc.read_bioc_json(as_json(tmp_path, value), Problems())
+    (document,) = bioc.BIOC_JSON.read(as_json(tmp_path, value), Problems())
     assert document.text == "It rains. It pours."
     assert document.sentences == (Span(0, 9), Span(10, 19))
     assert surfaces(document) == ["pours"]
 
 
 def test_an_entity_across_passages_survives(tmp_path: Path) -> None:
-    (document,) = bioc.read_bioc_json(as_json(tmp_path, JSON), Problems())
+    (document,) = bioc.BIOC_JSON.read(as_json(tmp_path, JSON), Problems())
     wide = Document(
         "7", document.text, (Entity.at("X", 7, 16), Entity("X", (Span(0, 4), Span(12, 16)))), meta=document.meta
     )
@@ -191,9 +191,9 @@ def test_what_does_not_fit_names_the_document(tmp_path: Path, change: dict[str, 
     value = json.loads(json.dumps(JSON))
     value["documents"][0]["passages"][0]["annotations"][0] |= change
     with pytest.raises(CorpusError, match=rf"a.json: document 7: .*{reason}"):
-        list(bioc.read_bioc_json(as_json(tmp_path, value), Problems()))
+        list(bioc.BIOC_JSON.read(as_json(tmp_path, value), Problems()))
     problems = Problems("skip")
-    (document,) = bioc.read_bioc_json(as_json(tmp_path, value), problems)
+    (document,) = bioc.BIOC_JSON.read(as_json(tmp_path, value), problems)
     assert (surfaces(document), len(problems.messages)) == (["Left arm"], 1)
 
 
@@ -211,27 +211,27 @@ def test_what_does_not_fit_names_the_document(tmp_path: Path, change: dict[str, 
 )
 def test_broken_xml_is_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
     with pytest.raises(CorpusError, match=reason):
-        list(bioc.read_bioc_xml(xml(tmp_path, content), Problems()))
+        list(bioc.BIOC_XML.read(xml(tmp_path, content), Problems()))
 
 
 def test_json_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no BioC: a collection has the key 'documents'"):
-        list(bioc.read_bioc_json(as_json(tmp_path, {"text": "x"}), Problems()))
-    assert list(bioc.read_bioc_json(as_json(tmp_path, {"documents": []}), Problems())) == []
+        list(bioc.BIOC_JSON.read(as_json(tmp_path, {"text": "x"}), Problems()))
+    assert list(bioc.BIOC_JSON.read(as_json(tmp_path, {"documents": []}), Problems())) == []
 
 
 def test_what_xml_cannot_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"U\+0001, which XML cannot hold"):
-        bioc.write_bioc_xml([Document("1", "a\x01")], tmp_path / "a.xml")
-    bioc.write_bioc_xml([Document('1"<&', "a\r\n\tb\n", (Entity.at("x\n'\"", 0, 4),))], tmp_path / "a.xml")
-    (document,) = bioc.read_bioc_xml(tmp_path / "a.xml", Problems())
+        write([Document("1", "a\x01")], tmp_path / "a.xml", bioc.BIOC_XML)
+    write([Document('1"<&', "a\r\n\tb\n", (Entity.at("x\n'\"", 0, 4),))], tmp_path / "a.xml", bioc.BIOC_XML)
+    (document,) = bioc.BIOC_XML.read(tmp_path / "a.xml", Problems())
     assert (document.id, document.text, document.entities[0].label) == ('1"<&', "a\r\n\tb\n", "x\n'\"")
 
 
 def test_annotations_without_a_text_are_told(tmp_path: Path) -> None:
     annotation = passage("x", ("x", 0, 1))["annotations"]
     with pytest.raises(CorpusError, match="goes past the end of the text, which ends at 0"):
-        list(bioc.read_bioc_json(as_json(tmp_path, {"id": "1", "passages": [], "annotations": annotation}), Problems()))
+        list(bioc.BIOC_JSON.read(as_json(tmp_path, {"id": "1", "passages": [], "annotations": annotation}), Problems()))
 
 
 def test_no_documents_are_written_as_such(tmp_path: Path) -> None:

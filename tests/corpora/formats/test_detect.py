@@ -1,20 +1,11 @@
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wingspan.corpora.formats import FORMATS, SUFFIXES, by_suffix, detect, format_named
+from wingspan.corpora.formats import by_suffix, detect
 from wingspan.files import CorpusError
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_table_of_suffixes_is_that_of_the_formats(name: str) -> None:
-    if name == "docbin" and find_spec("spacy") is None:
-        pytest.skip("the extra spacy is not installed")
-    assert format_named(name).suffixes == SUFFIXES[name]
-
 
 RECORDS: list[tuple[str, Any]] = [
     ("jsonl", {"id": "1", "text": "a b", "entities": [{"label": "X", "start": 0, "end": 1}]}),

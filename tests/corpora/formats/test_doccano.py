@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.formats import annotators
+from wingspan.corpora.formats import annotators, write
 from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity
 
@@ -14,7 +14,7 @@ FIXTURE = Path(__file__).parent / "fixtures" / "doccano.jsonl"
 
 def test_both_shapes_are_read_from_a_file_with_crlf() -> None:
     assert b"\r\n" in FIXTURE.read_bytes()
-    rows, objects = annotators.read_doccano(FIXTURE, Problems())
+    rows, objects = annotators.DOCCANO.read(FIXTURE, Problems())
     # behind an emoji and a CR LF in the text: offsets are code points, and line ends are kept
     assert [(e.label, rows.text_of(e)) for e in rows.entities] == [
         ("PER", "Tove"),
@@ -29,16 +29,16 @@ def test_both_shapes_are_read_from_a_file_with_crlf() -> None:
 
 
 def test_writing_gives_the_same_records_back(tmp_path: Path) -> None:
-    documents = list(annotators.read_doccano(FIXTURE, Problems()))
-    annotators.write_doccano(documents, tmp_path / "out.jsonl")
-    assert list(annotators.read_doccano(tmp_path / "out.jsonl", Problems())) == documents
+    documents = list(annotators.DOCCANO.read(FIXTURE, Problems()))
+    write(documents, tmp_path / "out.jsonl", annotators.DOCCANO)
+    assert list(annotators.DOCCANO.read(tmp_path / "out.jsonl", Problems())) == documents
     read = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert read == [json.loads(line) for line in FIXTURE.read_text(encoding="utf-8").splitlines() if line]
 
 
 def test_the_old_key_labels_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"text": "in Ribe", "labels": [[3, 7, "LOC"]]}')
-    (document,) = annotators.read_doccano(tmp_path / "x.jsonl", Problems())
+    (document,) = annotators.DOCCANO.read(tmp_path / "x.jsonl", Problems())
     assert document.entities == (Entity.at("LOC", 3, 7),)
     assert document.id == "x-1"
 
@@ -47,9 +47,9 @@ def test_label_numbers_cannot_be_read(tmp_path: Path) -> None:
     record = {"text": "in Ribe", "annotations": [{"label": 3, "start_offset": 3, "end_offset": 7}]}
     (tmp_path / "x.jsonl").write_text(json.dumps(record))
     with pytest.raises(CorpusError, match="export from doccano as JSONL with label names"):
-        list(annotators.read_doccano(tmp_path / "x.jsonl", Problems()))
+        list(annotators.DOCCANO.read(tmp_path / "x.jsonl", Problems()))
 
 
 def test_discontinuous_entities_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="doccano cannot hold the discontinuous 'X'"):
-        annotators.write_doccano([Document("1", "a b c", (Entity("X", ((0, 1), (4, 5))),))], tmp_path / "x.jsonl")
+        write([Document("1", "a b c", (Entity("X", ((0, 1), (4, 5))),))], tmp_path / "x.jsonl", annotators.DOCCANO)

@@ -81,7 +81,7 @@ def test_a_key_that_is_not_named_is_refused_and_really_lost(tmp_path: Path, name
     entity = Entity("X", (Span(0, 1),), meta={"certainty": "high"})
     source = tmp_path / "in.jsonl"
     write([Document("out-1", "a", (entity,), meta={"year": 1999})], source)
-    target = tmp_path / ("out" if name == "brat" else f"out{format_named(name).suffixes[0]}")
+    target = tmp_path / ("out" if name == "brat" else f"out{FORMATS[name].suffixes[0]}")
     with pytest.raises(CorpusError, match="values of 'year' of documents.*values of 'certainty' of entities"):
         convert_corpus(source, target, to_format=name)
     convert_corpus(source, target, to_format=name, lossy=True)
@@ -147,11 +147,10 @@ def test_columns_of_some_sentences_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_between_formats_what_is_not_lost_comes_back(tmp_path: Path, name: str) -> None:
     """The brat fixture to every format: each key either is listed as lost or comes back with its value."""
-    form = format_named(name)
     extra = {"docbin": "spacy", "hub": "datasets"}.get(name)
     if extra and find_spec(extra) is None:
         pytest.skip(f"the extra {extra} is not installed")
-    target = tmp_path / ("out" if name == "brat" else f"out{form.suffixes[0]}")
+    target = tmp_path / ("out" if name == "brat" else f"out{FORMATS[name].suffixes[0]}")
     done = convert_corpus(FIXTURES / "brat", target, to_format=name, lossy=True)
     (before,), (after,) = read(FIXTURES / "brat"), read(target, name)
     told = {what.split("'")[1] for what in done.losses if what.startswith("values of")}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wingspan.corpora.formats import annotators
+from wingspan.corpora.formats import annotators, write
 from wingspan.files import CorpusError, Problems
 
 FIXTURE = Path(__file__).parent / "fixtures" / "label-studio.json"
@@ -27,12 +27,12 @@ def task(text: str, *results: dict[str, Any]) -> dict[str, Any]:
 def read(tmp_path: Path, *tasks: dict[str, Any], problems: Problems | None = None) -> list[Any]:
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps(list(tasks)), encoding="utf-8")
-    return list(annotators.read_label_studio(path, problems or Problems()))
+    return list(annotators.LABEL_STUDIO.read(path, problems or Problems()))
 
 
 def test_utf16_offsets_are_found_by_the_surface_texts_and_noted() -> None:
     problems = Problems()
-    first, second, third = annotators.read_label_studio(FIXTURE, problems)
+    first, second, third = annotators.LABEL_STUDIO.read(FIXTURE, problems)
     assert [(e.label, first.text_of(e)) for e in first.entities] == [
         ("PER", "Karin"),
         ("LOC", "Turku"),
@@ -62,10 +62,10 @@ def test_browsers_that_count_crlf_as_one_are_found_out(tmp_path: Path) -> None:
 
 
 def test_relations_and_other_keys_survive_writing(tmp_path: Path) -> None:
-    documents = list(annotators.read_label_studio(FIXTURE, Problems()))
-    annotators.write_label_studio(documents, tmp_path / "out.json")
+    documents = list(annotators.LABEL_STUDIO.read(FIXTURE, Problems()))
+    write(documents, tmp_path / "out.json", annotators.LABEL_STUDIO)
     problems = Problems()
-    assert list(annotators.read_label_studio(tmp_path / "out.json", problems)) == documents
+    assert list(annotators.LABEL_STUDIO.read(tmp_path / "out.json", problems)) == documents
     assert problems.notes == []  # written in code points
     first = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))[0]
     assert first["data"]["page"] == "4"

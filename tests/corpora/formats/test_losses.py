@@ -1,17 +1,18 @@
 from collections import Counter
+from typing import Any
 
-from wingspan.corpora.formats import Format, Holds, conversion_loss
+from wingspan.corpora.formats import ALL, Format, Holds, conversion_loss
 from wingspan.corpora.formats.conversion_loss import fit
 from wingspan.text import Document, Entity, Span
 
 
-def format_that(**holds: bool) -> Format:
-    return Format("test", lambda path, problems: iter(()), None, (), Holds(**holds))
+def format_that(**holds: Any) -> Format:
+    return Format("test", lambda path, problems: iter(()), None, Holds(**holds))
 
 
 def test_a_format_that_holds_everything_changes_nothing() -> None:
     document = Document("d", "a b", (Entity("X", (Span(0, 1), Span(2, 3)), 0.5, {"k": 1}),), meta={"k": 1})
-    assert fit(document, format_that(meta=True, scores=True)) == (document, Counter())
+    assert fit(document, format_that(document_keys=ALL, entity_keys=ALL, scores=True)) == (document, Counter())
 
 
 def test_fragments_become_entities_and_merge_where_equal() -> None:
@@ -40,10 +41,10 @@ def test_an_entity_on_white_space_has_no_word() -> None:
 def test_overlaps_and_second_labels() -> None:
     found = (Entity.at("A", 0, 1), Entity.at("B", 0, 1), Entity.at("C", 0, 3))
     nested = Document("d", "a b", found)
-    document, lost = fit(nested, format_that(nested=False, same_span_labels=False))
+    document, lost = fit(nested, format_that(nested=False))
     assert (document.entities, lost) == ((found[2],), {conversion_loss.OVERLAPS: 2})
-    document, lost = fit(nested, format_that(same_span_labels=False))
-    assert (document.entities, lost) == ((found[0], found[2]), {conversion_loss.LABELS: 1})
+    document, lost = fit(Document("d", "a b", found[:2]), format_that(nested=False))
+    assert (document.entities, lost) == ((found[0],), {conversion_loss.OVERLAPS: 1})
 
 
 def test_fields_are_counted_by_name() -> None:
@@ -68,7 +69,8 @@ def test_fields_are_counted_by_name() -> None:
         "values of 'title' of documents (not written)": 1,
         "values of 'concept' of entities (not written)": 1,
     }
-    assert (
-        "values of 'concept' of entities (not written)" in fit(document, format_that(meta=True, entity_meta=False))[1]
-    )
-    assert "values of 'concept' of entities (not written)" not in fit(document, format_that(meta=True))[1]
+    lost_concept = "values of 'concept' of entities (not written)"
+    assert lost_concept in fit(document, format_that(document_keys=ALL))[1]
+    assert lost_concept not in fit(document, format_that(entity_keys=ALL))[1]
+    assert lost_concept not in fit(document, format_that(entity_keys=frozenset({"concept"})))[1]
+    assert conversion_loss.DATASETS not in fit(document, format_that(document_keys=ALL))[1]

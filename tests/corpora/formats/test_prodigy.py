@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.formats import annotators
+from wingspan.corpora.formats import annotators, write
 from wingspan.files import CorpusError, Problems
 
 FIXTURE = Path(__file__).parent / "fixtures" / "prodigy.jsonl"
@@ -13,7 +13,7 @@ FIXTURE = Path(__file__).parent / "fixtures" / "prodigy.jsonl"
 
 def test_accepted_tasks_are_read_and_the_others_noted() -> None:
     problems = Problems()
-    first, second = annotators.read_prodigy(FIXTURE, problems)
+    first, second = annotators.PRODIGY.read(FIXTURE, problems)
     assert [(e.label, first.text_of(e)) for e in first.entities] == [("PER", "Iben"), ("LOC", "Aarhus")]
     assert first.words is not None
     assert len(first.words) == 6
@@ -24,9 +24,9 @@ def test_accepted_tasks_are_read_and_the_others_noted() -> None:
 
 
 def test_writing_gives_tokens_and_inclusive_token_ends_back(tmp_path: Path) -> None:
-    documents = list(annotators.read_prodigy(FIXTURE, Problems()))
-    annotators.write_prodigy(documents, tmp_path / "out.jsonl")
-    assert list(annotators.read_prodigy(tmp_path / "out.jsonl", Problems())) == documents
+    documents = list(annotators.PRODIGY.read(FIXTURE, Problems()))
+    write(documents, tmp_path / "out.jsonl", annotators.PRODIGY)
+    assert list(annotators.PRODIGY.read(tmp_path / "out.jsonl", Problems())) == documents
     written = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[0])
     original = json.loads(FIXTURE.read_text(encoding="utf-8").splitlines()[0])
     assert written == {"id": "prodigy-1", **original}
@@ -48,4 +48,4 @@ def test_writing_gives_tokens_and_inclusive_token_ends_back(tmp_path: Path) -> N
 def test_what_does_not_fit_is_told(tmp_path: Path, change: dict[str, object], message: str) -> None:
     (tmp_path / "x.jsonl").write_text(json.dumps({"text": "in Ribe", **change}))
     with pytest.raises(CorpusError, match=message):
-        list(annotators.read_prodigy(tmp_path / "x.jsonl", Problems()))
+        list(annotators.PRODIGY.read(tmp_path / "x.jsonl", Problems()))

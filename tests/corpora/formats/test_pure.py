@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.formats import research_json
+from wingspan.corpora.formats import research_json, write
 from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
@@ -13,7 +13,7 @@ FIXTURE = Path(__file__).parent / "fixtures" / "pure.jsonl"
 
 
 def test_inclusive_document_level_ends_become_half_open_characters() -> None:
-    first, second = research_json.read_pure(FIXTURE, Problems())
+    first, second = research_json.PURE.read(FIXTURE, Problems())
     assert first.id == "note-1"
     assert [(e.label, first.text_of(e)) for e in first.entities] == [
         ("PER", "Mira Holt"),
@@ -30,22 +30,22 @@ def test_inclusive_document_level_ends_become_half_open_characters() -> None:
 
 
 def test_writing_gives_the_same_records_back(tmp_path: Path) -> None:
-    documents = list(research_json.read_pure(FIXTURE, Problems()))
-    research_json.write_pure(documents, tmp_path / "out.jsonl")
-    assert list(research_json.read_pure(tmp_path / "out.jsonl", Problems())) == documents
+    documents = list(research_json.PURE.read(FIXTURE, Problems()))
+    write(documents, tmp_path / "out.jsonl", research_json.PURE)
+    assert list(research_json.PURE.read(tmp_path / "out.jsonl", Problems())) == documents
     written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert written == [json.loads(line) for line in FIXTURE.read_text(encoding="utf-8").splitlines()]
 
 
 def test_a_document_without_sentences_stays_without(tmp_path: Path) -> None:
     document = Document.from_words("d", ("a", "b"), (Entity.at("X", 1, 2),), group="g")
-    research_json.write_pure([document], tmp_path / "out.jsonl")
-    assert list(research_json.read_pure(tmp_path / "out.jsonl", Problems())) == [document]
+    write([document], tmp_path / "out.jsonl", research_json.PURE)
+    assert list(research_json.PURE.read(tmp_path / "out.jsonl", Problems())) == [document]
 
 
 def test_an_entity_stands_with_the_sentence_it_starts_in(tmp_path: Path) -> None:
     document = Document.from_words("d", ("a", "b", "c"), (Entity.at("X", 0, 3),), sentences=(Span(0, 3), Span(4, 5)))
-    research_json.write_pure([document], tmp_path / "out.jsonl")
+    write([document], tmp_path / "out.jsonl", research_json.PURE)
     assert json.loads((tmp_path / "out.jsonl").read_text())["ner"] == [[[0, 2, "X"]], []]
 
 
@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_told(tmp_path: Path, record: dict[str, object], me
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps(record))
     if message is None:
-        assert len(list(research_json.read_pure(path, Problems()))) == 1
+        assert len(list(research_json.PURE.read(path, Problems()))) == 1
     else:
         with pytest.raises(CorpusError, match=message):
-            list(research_json.read_pure(path, Problems()))
+            list(research_json.PURE.read(path, Problems()))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wingspan.corpora.formats import FORMATS, Format, Holds, format_named
+from wingspan.corpora.formats import ALL, FORMATS, Format, Holds, format_named
 from wingspan.files import Problems
 from wingspan.text import Document, Entity, Span
 
@@ -31,7 +31,7 @@ def through(documents: list[Document], form: Format) -> list[Document]:
     """Writes and reads; every problem raises."""
     assert form.write is not None
     with TemporaryDirectory() as folder:
-        path = Path(folder) / ("corpus" if form.name == "brat" else f"corpus{form.suffixes[0]}")
+        path = Path(folder) / ("corpus" if form.name == "brat" else f"corpus{FORMATS[form.name].suffixes[0]}")
         form.write(documents, path)
         found = list(form.read(path, Problems()))
     return sorted(found, key=lambda document: document.id) if form.name == "brat" else found
@@ -168,7 +168,8 @@ SAMPLE = [
 
 
 def common(one: Holds, other: Holds) -> Holds:
-    return Holds(**{key: bool(value and getattr(other, key)) for key, value in vars(one).items()})
+    both = {key: value and getattr(other, key) for key, value in vars(one).items()}
+    return Holds(**{**both, "document_keys": ALL if one.datasets and other.datasets else frozenset()})
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(FORMATS, FORMATS)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.formats import research_json
+from wingspan.corpora.formats import research_json, write
 from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
@@ -15,7 +15,7 @@ needs_data = pytest.mark.skipif("WINGSPAN_DATA" not in os.environ, reason="WINGS
 
 
 def test_gaps_in_the_indices_are_discontinuous_entities() -> None:
-    first, second = research_json.read_w2ner(FIXTURE, Problems())
+    first, second = research_json.W2NER.read(FIXTURE, Problems())
     assert [(e.label, first.text_of(e), len(e.spans)) for e in first.entities] == [
         ("BODY", "left arm", 2),
         ("SYMPTOM", "left arm pain", 2),
@@ -26,9 +26,9 @@ def test_gaps_in_the_indices_are_discontinuous_entities() -> None:
 
 def test_writing_gives_equal_documents(tmp_path: Path) -> None:
     touching = Document.from_words("t", ("a", "b"), (Entity("X", (Span(0, 1), Span(1, 2))),), group="g", dataset="two")
-    documents = [*research_json.read_w2ner(FIXTURE, Problems()), touching]
-    research_json.write_w2ner(documents, tmp_path / "out.json")
-    assert list(research_json.read_w2ner(tmp_path / "out.json", Problems())) == documents
+    documents = [*research_json.W2NER.read(FIXTURE, Problems()), touching]
+    write(documents, tmp_path / "out.json", research_json.W2NER)
+    assert list(research_json.W2NER.read(tmp_path / "out.json", Problems())) == documents
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))[0]["ner"][1]["index"] == [0, 3, 4]
 
 
@@ -41,13 +41,13 @@ def test_lines_with_entity_mentions_are_read_and_their_texts_checked(tmp_path: P
     }
     path = tmp_path / "x.jsonlines"
     path.write_bytes(json.dumps(record).encode() + b"\r\n")
-    (document,) = research_json.read_w2ner(path, Problems())
+    (document,) = research_json.W2NER.read(path, Problems())
     assert (document.id, document.group) == ("n7-0", "n7")
     assert document.text_of(document.entities[0]) == "left arm"
     record["entity_mentions"] = [{"start": 0, "end": 2, "entity_type": "BODY", "text": "left arm"}]
     path.write_text(json.dumps(record))
     with pytest.raises(CorpusError, match=r"the text at 0-2 is 'Weak left', the file says 'left arm'"):
-        list(research_json.read_w2ner(path, Problems()))
+        list(research_json.W2NER.read(path, Problems()))
 
 
 @needs_data
@@ -63,9 +63,9 @@ def test_lines_with_entity_mentions_are_read_and_their_texts_checked(tmp_path: P
 def test_real_files_have_the_counts_of_the_index(
     tmp_path: Path, name: str, sentences: int, words: int, entities: int
 ) -> None:
-    documents = list(research_json.read_w2ner(Path(os.environ["WINGSPAN_DATA"]) / name, Problems()))
+    documents = list(research_json.W2NER.read(Path(os.environ["WINGSPAN_DATA"]) / name, Problems()))
     assert len(documents) == sentences
     assert sum(len(document.words or ()) for document in documents) == words
     assert sum(len(document.entities) for document in documents) == entities
-    research_json.write_w2ner(documents, tmp_path / "out.json.gz")
-    assert list(research_json.read_w2ner(tmp_path / "out.json.gz", Problems())) == documents
+    write(documents, tmp_path / "out.json.gz", research_json.W2NER)
+    assert list(research_json.W2NER.read(tmp_path / "out.json.gz", Problems())) == documents

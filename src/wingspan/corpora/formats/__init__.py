@@ -1,23 +1,29 @@
-"""What a corpus format is, and what happens to a record that does not fit.
+"""Corpus formats: what a format is, which there are, and which one a file is in.
 
-A format module has one constant, `FORMAT`. Readers yield documents and hand every problem to `Problems`, which raises
-at the first one or counts them, as the user chose.
+A format is a `Format`, built in or the user's own. Readers yield documents and hand every problem to `Problems`, which
+raises at the first one or collects them, as the user chose.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from wingspan.files import CorpusError, OnError, Problems, read_json, read_lines, read_text
+from wingspan.files import CorpusError, OnError, Problems, read_json, read_lines
 from wingspan.text import Document
+
+Keys = frozenset[str] | Literal["all"]
+ALL: Literal["all"] = "all"
 
 
 @dataclass(frozen=True)
@@ -25,91 +31,92 @@ class Holds:
     """What a format can express. `convert` lists what a target cannot hold before it writes anything."""
 
     nested: bool = True
+    """Whether entities may overlap, or share a span with another label."""
     discontinuous: bool = True
-    same_span_labels: bool = True
     exact_text: bool = True
     """Whether white space between words survives."""
     documents_without_words: bool = True
-    """Whether plain text without given words can be written (False: the words are made by the splitter)."""
+    """Whether plain text without given words can be written (False: the splitter makes the words)."""
     words: bool = False
     """Whether given word boundaries survive."""
     sentences: bool = False
     groups: bool = False
-    meta: bool = False
-    """Whether unknown keys of documents and entities survive."""
     scores: bool = False
-    entity_meta: bool | None = None
-    """Whether unknown keys of entities survive, where that differs from those of documents."""
-    document_keys: frozenset[str] = frozenset()
-    """Keys in the `meta` of documents that survive where not all do."""
-    entity_keys: frozenset[str] = frozenset()
-    """Keys in the `meta` of entities that survive where not all do."""
     ids: bool = True
-    """Whether document ids survive (False: they are made from the file's name and the document's place)."""
-    datasets: bool = False
-    """Whether the name of the dataset survives."""
+    """Whether document ids survive (False: they are made from the file's name and the document's number)."""
+    document_keys: Keys = frozenset()
+    """Keys in the `meta` of documents that survive; where all do, so does the name of the dataset."""
+    entity_keys: Keys = frozenset()
+    """Keys in the `meta` of entities that survive."""
+
+    @property
+    def datasets(self) -> bool:
+        """Whether the name of the dataset survives."""
+        return self.document_keys == ALL
 
 
 @dataclass(frozen=True)
 class Format:
-    """One file format: how to read it, how to write it, what it can hold."""
+    """A file format: how to read it, how to write it, what it can hold."""
 
     name: str
     read: Callable[[Path, Problems], Iterator[Document]]
-    write: Callable[[Iterable[Document], Path], None] | None
-    suffixes: tuple[str, ...]
-    holds: Holds
-    unit: Literal["code points", "utf-16", "words"] = "code points"
-    inclusive_ends: bool = False
-    description: str = ""
+    write: Callable[[Iterable[Document], Path], None] | None = None
+    holds: Holds = Holds()
     changes: Callable[[Document], Counter[str]] | None = None
-    """What writing and reading one document changes although `holds` has its key: description -> how many."""
+    """Counts what writing and reading one document changes although `holds` has its key, by description."""
 
 
-# --- Files to documents and back. `read` and `write` find the format by name, by suffix, or by looking at the file.
+class BuiltIn(NamedTuple):
+    """Where a format of this package is, and the file name endings that mean it. It is imported when it is used."""
+
+    constant: str
+    suffixes: tuple[str, ...]
 
 
-# format name -> the module and the constant that has it; imported when used, so that extras stay optional
-FORMATS: dict[str, str] = {
-    "jsonl": "jsonl:FORMAT",
-    "conll": "conll:FORMAT",
-    "brat": "brat:FORMAT",
-    "pubtator": "pubtator:FORMAT",
-    "bioc-xml": "bioc:BIOC_XML",
-    "bioc-json": "bioc:BIOC_JSON",
-    "spert": "research_json:SPERT",
-    "pure": "research_json:PURE",
-    "w2ner": "research_json:W2NER",
-    "doccano": "annotators:DOCCANO",
-    "prodigy": "annotators:PRODIGY",
-    "label-studio": "annotators:LABEL_STUDIO",
-    "docbin": "docbin:FORMAT",
-    "hub": "hub:FORMAT",
+FORMATS: dict[str, BuiltIn] = {
+    "jsonl": BuiltIn("jsonl:FORMAT", (".jsonl", ".ndjson")),
+    "conll": BuiltIn("conll:FORMAT", (".conll", ".iob", ".iob2", ".bio", ".bioes", ".tsv", ".annotated")),
+    "brat": BuiltIn("brat:FORMAT", (".ann",)),
+    "pubtator": BuiltIn("pubtator:FORMAT", (".pubtator", ".pubtator.txt")),
+    "bioc-xml": BuiltIn("bioc:BIOC_XML", (".bioc.xml", ".xml")),
+    "bioc-json": BuiltIn("bioc:BIOC_JSON", (".bioc.json",)),
+    "spert": BuiltIn("research_json:SPERT", (".spert.json",)),
+    "pure": BuiltIn("research_json:PURE", (".pure.jsonl", ".dygie.jsonl")),
+    "w2ner": BuiltIn("research_json:W2NER", (".w2ner.json",)),
+    "doccano": BuiltIn("annotators:DOCCANO", (".doccano.jsonl",)),
+    "prodigy": BuiltIn("annotators:PRODIGY", (".prodigy.jsonl",)),
+    "label-studio": BuiltIn("annotators:LABEL_STUDIO", (".label-studio.json",)),
+    "docbin": BuiltIn("docbin:FORMAT", (".spacy",)),
+    "hub": BuiltIn("hub:FORMAT", (".parquet",)),
 }
-
-
-def format_named(name: str) -> Format:
-    """The format of that name."""
-    if name not in FORMATS:
-        raise CorpusError(f"unknown format {name!r}; use one of {', '.join(FORMATS)}")
-    module, constant = FORMATS[name].split(":")
-    found: Format = getattr(import_module(f"wingspan.corpora.formats.{module}"), constant)
-    return found
+GROUP = "wingspan.formats"
+"""The entry-point group in which installed packages name formats."""
+OPTIONS = "with --format (--from of convert and predict)"
+"""How a user names the format of the input."""
+TARGET = "with --to (--format of predict)"
+"""How a user names the format of the output."""
+PASSAGE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
+"""A line of text in PubTator: id, letter, text."""
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
+_SAMPLE = 50  # records; one without entities often fits several formats
 
 
 def read(
-    path: str | Path, format: str | None = None, on_error: OnError = "raise", problems: Problems | None = None
+    path: str | Path, format: str | Format | None = None, on_error: OnError = "raise", problems: Problems | None = None
 ) -> Iterator[Document]:
-    """The documents of a file or folder, one after the other. What does not fit raises, or is counted in `problems`."""
+    """The documents of a file or folder, one after the other; what does not fit raises, or is put into `problems`.
 
+    A format is a built-in name, the name that an installed package gives it (entry points `wingspan.formats`),
+    `module:CONSTANT` of a module in the working directory or installed, or a `Format`; None finds it out.
+    """
     problems = problems if problems is not None else Problems(on_error)
     path = Path(path)
     return format_named(format or detect(path)).read(path, problems)
 
 
-def write(documents: Iterable[Document], path: str | Path, format: str | None = None) -> None:
+def write(documents: Iterable[Document], path: str | Path, format: str | Format | None = None) -> None:
     """Writes documents under a temporary name, then renames: a failure leaves no half file behind."""
-
     path = Path(path)
     chosen = format_named(format or by_suffix(path))
     if chosen.write is None:
@@ -117,45 +124,64 @@ def write(documents: Iterable[Document], path: str | Path, format: str | None = 
     chosen.write(documents, path)
 
 
-# --- Which format a file is in: by the end of its name where that says it, else by its first records.
+def format_named(name: str | Format) -> Format:
+    """The format of a name: built in, of an installed package, or `module:CONSTANT`."""
+    if isinstance(name, Format):
+        return name
+    if name in FORMATS:
+        return _constant(f"{__name__}.{FORMATS[name].constant}", name)
+    if ":" in name:
+        if os.getcwd() not in sys.path:  # last: a file here must not hide an installed module
+            sys.path.append(os.getcwd())
+        return _constant(name, name)
+    installed = {entry.name: entry.value for entry in entry_points(group=GROUP)}
+    if name in installed:
+        return _constant(installed[name], name)
+    raise CorpusError(
+        f"unknown format {name!r}; use one of {', '.join([*FORMATS, *installed])}, or module:CONSTANT for your own"
+    )
 
 
-# kept here, so that no format is imported to be ruled out; a test compares them with the formats' own
-SUFFIXES: dict[str, tuple[str, ...]] = {
-    "conll": (".conll", ".iob", ".iob2", ".bio", ".bioes", ".tsv", ".annotated"),
-    "brat": (".ann",),
-    "pubtator": (".pubtator", ".pubtator.txt"),
-    "bioc-xml": (".bioc.xml", ".xml"),
-    "bioc-json": (".bioc.json",),
-    "spert": (".spert.json",),
-    "pure": (".pure.jsonl", ".dygie.jsonl"),
-    "w2ner": (".w2ner.json",),
-    "doccano": (".doccano.jsonl",),
-    "prodigy": (".prodigy.jsonl",),
-    "label-studio": (".label-studio.json",),
-    "docbin": (".spacy",),
-    "hub": (".parquet",),
-    "jsonl": (".jsonl", ".ndjson"),
-}
-_JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
-OPTIONS = "with --format (--from of convert and predict)"
-"""How a user names the format of what is read."""
-TARGET = "with --to (--format of predict)"
-"""How a user names the format of what is written."""
-_LOOKED_AT = 50  # records; one without entities often fits several formats
+def _constant(place: str, name: str) -> Format:
+    """The `Format` at module:CONSTANT; importing it runs the module, which the user has asked for by name."""
+    module_name, _, constant = place.partition(":")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise CorpusError(
+            f"format {name!r}: there is no module {error.name!r}; install it, or run where {module_name}.py is"
+        ) from error
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CorpusError(f"format {name!r}: module {module_name!r} cannot be imported ({reason}); fix it") from error
+    chosen = getattr(module, constant, None)
+    if not isinstance(chosen, Format):
+        known = [key for key, value in vars(module).items() if isinstance(value, Format)]
+        hint = f"; it has {', '.join(known)}" if known else "; make one with wingspan.corpora.formats.Format"
+        raise CorpusError(f"format {name!r}: {constant!r} in module {module_name!r} is not a Format{hint}")
+    return chosen
+
+
+# Detection: by the end of the file's name where that is enough, otherwise by the first records
 
 
 def by_suffix(path: str | Path) -> str:
-    """The format that a name asks for, for writing. Longer endings win: .spert.json is said, .json is not."""
+    """The format that a name asks for, for writing. Longer endings win: .spert.json is enough, .json is not."""
     path = Path(path)
-    found = named(path)
-    if found:
-        return found
+    if name := named(path):
+        return name
     if path.is_dir():
         return "brat"
     if path.name.lower().removesuffix(".gz").endswith(".jsonlines"):
         return "jsonl"
     raise CorpusError(f"{path}: its name does not say the format; name it {TARGET} (such as jsonl, conll, brat, spert)")
+
+
+def named(path: Path) -> str | None:
+    """The format with the longest ending that the name has, or None."""
+    name = path.name.lower().removesuffix(".gz")
+    fitting = [(len(end), known) for known, form in FORMATS.items() for end in form.suffixes if name.endswith(end)]
+    return max(fitting)[1] if fitting else None
 
 
 def detect(path: str | Path) -> str:
@@ -165,20 +191,12 @@ def detect(path: str | Path) -> str:
         raise FileNotFoundError(2, "no such file or folder", str(path))
     if path.is_dir():
         return _of_folder(path)
-    name = path.name.lower().removesuffix(".gz")
-    found = named(path)
-    if found and found != "jsonl":
-        return found
-    if name.endswith(_JSON_LINES):
-        return _of_records(path, _json_lines(path), "jsonl")
+    name = named(path)
+    if name and name != "jsonl":
+        return name
+    if path.name.lower().removesuffix(".gz").endswith(_JSON_LINES):
+        return _of_records(path, "jsonl")
     return _of_content(path)
-
-
-def named(path: Path) -> str | None:
-    """The format whose declared endings the name has, or None."""
-    name = path.name.lower().removesuffix(".gz")
-    fitting = [(len(end), known) for known, ends in SUFFIXES.items() for end in ends if name.endswith(end)]
-    return max(fitting)[1] if fitting else None
 
 
 def _of_folder(path: Path) -> str:
@@ -192,20 +210,24 @@ def _of_folder(path: Path) -> str:
 
 
 def _of_content(path: Path) -> str:
-    lines = [line for _, line in islice(read_lines(path), 400)]
-    filled = [line for line in lines if line.strip()]
-    start = filled[0].lstrip() if filled else ""
-    if start.startswith("["):
-        return _of_records(path, _json_list(path), None)
+    lines = [line for _, line in islice(read_lines(path), 400) if line.strip()]
+    start = lines[0].lstrip() if lines else ""
     if start.startswith("{"):
-        return _of_json(path, start)
+        try:
+            record = json.loads(start)
+        except (ValueError, RecursionError):
+            record = read_json(path)  # one object over the whole file
+        if isinstance(record, dict) and {"documents", "passages", "PubTator3"} & record.keys():
+            return "bioc-json"
+    if start.startswith(("[", "{")):
+        return _of_records(path, None)
     if start.startswith("<"):
         return "bioc-xml"
-    if any(PASSAGE.fullmatch(line) for line in filled[:1]):
+    if lines and PASSAGE.fullmatch(lines[0]):
         return "pubtator"
     if path.suffix == ".txt" and path.with_suffix(".ann").exists():
         return "brat"
-    if filled and _in_columns(filled):
+    if lines and _in_columns(lines):
         return "conll"
     raise _undecided(path)
 
@@ -216,17 +238,6 @@ def _undecided(path: Path) -> CorpusError:
     )
 
 
-def _of_json(path: Path, start: str) -> str:
-    """One object over the whole file, or one on each line."""
-    try:
-        record = json.loads(start)
-    except (ValueError, RecursionError):
-        record = read_json(path)
-    if isinstance(record, dict) and {"documents", "passages", "PubTator3"} & record.keys():
-        return "bioc-json"
-    return _of_records(path, _json_lines(path), None)
-
-
 def _in_columns(lines: list[str]) -> bool:
     """Whether the last filled column of nearly all lines is a tag and not just text that ends in O."""
     last = [re.split(r"[ \t]+", line.rstrip(" \t"))[-1] for line in lines if not line.startswith(("#", "-DOCSTART-"))]
@@ -235,43 +246,23 @@ def _in_columns(lines: list[str]) -> bool:
     return bool(last) and divided and len(tags) >= 0.9 * len(last)
 
 
-def _json_lines(path: Path) -> Iterator[Any]:
-    for _, line in read_lines(path):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError):
-                return  # the reader tells what is wrong, with the line
+def _of_records(path: Path, default: str | None) -> str:
+    from wingspan.corpora.formats.records import read_records
 
-
-def _json_list(path: Path) -> Iterator[Any]:
-    """The first records of a list, without reading the others."""
-    text = read_text(path)
-    at = text.index("[") + 1
-    decoder = json.JSONDecoder()
-    while found := re.compile(r"[\s,]*").match(text, at):
-        try:
-            record, at = decoder.raw_decode(text, found.end())
-        except (ValueError, RecursionError):
-            return
-        yield record
-
-
-def _of_records(path: Path, records: Iterator[Any], otherwise: str | None) -> str:
     maybe: str | None = None
-    for record in islice(records, _LOOKED_AT):
-        if isinstance(record, dict):
-            sure, found = _of_record(record)
-            if found and sure:
-                return found
-            maybe = maybe or found
-    if maybe or otherwise:
-        return maybe or otherwise or ""
-    raise _undecided(path)
+    for _, record in islice(read_records(path, Problems("skip")), _SAMPLE):
+        sure, name = _of_record(record)
+        if name and sure:
+            return name
+        maybe = maybe or name
+    chosen = maybe or default
+    if chosen is None:
+        raise _undecided(path)
+    return chosen
 
 
 def _of_record(record: dict[str, Any]) -> tuple[bool, str | None]:
-    """Whether it is certain, and the format that a record has the keys of."""
+    """Whether it is certain, and the format whose keys a record has."""
     keys = record.keys()
     entities = record.get("entities")
     first = entities[0] if isinstance(entities, list) and entities and isinstance(entities[0], dict) else {}
@@ -299,11 +290,3 @@ def _of_record(record: dict[str, Any]) -> tuple[bool, str | None]:
     if "text" in keys and keys & {"Comments", "relations"}:
         return False, "doccano"
     return False, "jsonl" if keys & {"text", "tokens"} else None
-
-
-# --- PubTator: `id|t|title` and `id|a|abstract`, then one mention on each line, divided by tabs.
-#
-# Offsets count over the title, one separator and the abstract, in code points. A blank line ends a document.
-
-
-PASSAGE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)

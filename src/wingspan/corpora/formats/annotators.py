@@ -1,21 +1,28 @@
-"""doccano: one text on each line, with `label` as [start, end, label] rows, or `entities` and `relations` with ids."""
+"""JSON of annotation tools, all in characters: doccano, Prodigy, Label Studio.
+
+doccano has one text per line, with `label` as [start, end, label] rows, or with `entities` and `relations` that have
+ids. Prodigy has one task per line, with spans and with tokens that carry their offsets. Label Studio has a JSON list of
+tasks, in the full export and in JSON-MIN.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats import ALL, Format, Holds
 from wingspan.corpora.formats.records import (
     UNITS,
+    EntityKeys,
+    Json,
     Misfit,
-    Place,
+    RecordRef,
     common_fields,
     gather,
     identity,
+    json_format,
     label_of,
     list_of,
     numeric,
@@ -23,6 +30,7 @@ from wingspan.corpora.formats.records import (
     positions,
     read_documents,
     record_of,
+    records_of,
     refuse_fragments,
     same_surface,
     score_of,
@@ -32,98 +40,67 @@ from wingspan.corpora.formats.records import (
     with_common_fields,
     with_meta,
     write_lines,
-    write_list,
 )
 from wingspan.corpora.words import WordRanges
 from wingspan.files import Problems
 from wingspan.text import Document, Entity, Span
 
-_OWN_OF_DOCCANO = frozenset({"id", "text", "label", "labels", "entities"})
-_OWN_OF_DOCCANO_ENTITY = frozenset({"label", "start_offset", "end_offset"})
+_HOLDS = Holds(discontinuous=False, groups=True, scores=True, document_keys=ALL, entity_keys=ALL)
 
 
-def read_doccano(path: Path, problems: Problems) -> Iterator[Document]:
-    """The texts of either export. Relations, comments and other columns are kept in `meta`."""
-    return read_documents(path, problems, _doccano_document)
+# doccano
+
+_DOCCANO_OWN = frozenset({"id", "text", "label", "labels", "entities"})
+_DOCCANO_ENTITY = EntityKeys("label", "start_offset", "end_offset", score=False)
 
 
-def _doccano_document(record: dict[str, Any], place: Place) -> Iterator[Document]:
+def _from_doccano(record: Json, ref: RecordRef) -> Iterator[Document]:
+    """A text of either export. Relations, comments and other columns are kept in `meta`."""
     text = text_of(record.get("text"), "text")
     if "annotations" in record and not {"label", "labels", "entities"} & set(record):
         raise Misfit("'annotations' names labels by number only; export from doccano as JSONL with label names")
-    rows = list_of(record.get("label", record.get("labels")), "label")
-    entities = gather(rows, partial(_from_row, len(text)), place.complain)
+
+    def from_row(value: Any) -> Entity:
+        row = list_of(value, "an entity")
+        if len(row) != 3:
+            raise Misfit(f"{len(row)} values where [start, end, label] has three")
+        return Entity(label_of(row[2]), (span_of(row[0], row[1], len(text)),))
+
+    entities = gather(list_of(record.get("label", record.get("labels")), "label"), from_row, ref)
     objects = list_of(record.get("entities"), "entities")
-    entities += gather(objects, partial(_from_object, len(text)), place.complain)
-    yield Document(
-        identity(record, "id", place.name),
-        text,
-        tuple(entities),
-        **common_fields(record, _OWN_OF_DOCCANO),
-    )
+    entities += gather(objects, lambda value: _DOCCANO_ENTITY.read(value, text), ref)
+    yield Document(identity(record, "id", ref.name), text, entities, **common_fields(record, _DOCCANO_OWN))
 
 
-def _from_row(size: int, value: Any) -> Entity:
-    row = list_of(value, "an entity")
-    if len(row) != 3:
-        raise Misfit(f"{len(row)} values where [start, end, label] has three")
-    return Entity(label_of(row[2]), (span_of(row[0], row[1], size),))
-
-
-def _from_object(size: int, value: Any) -> Entity:
-    raw = record_of(value, "an entity")
-    span = span_of(raw.get("start_offset"), raw.get("end_offset"), size)
-    return Entity(label_of(raw.get("label")), (span,), meta=other_keys(raw, _OWN_OF_DOCCANO_ENTITY))
-
-
-def write_doccano(documents: Iterable[Document], path: Path) -> None:
-    """Writes `label` rows, or `entities` for a document that has relations or ids to keep."""
-    write_lines((_doccano_record(document) for document in documents), path)
-
-
-def _doccano_record(document: Document) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": numeric(document.id), "text": document.text}
+def _to_doccano(document: Document) -> Json:
+    """With `label` rows, or with `entities` for a document that has relations or keys of entities to keep."""
     refuse_fragments(document, "doccano")
+    record: Json = {"id": numeric(document.id), "text": document.text}
     if "relations" in document.meta or any(entity.meta for entity in document.entities):
-        record["entities"] = [
-            with_meta(
-                {"label": entity.label, "start_offset": entity.start, "end_offset": entity.end},
-                entity.meta,
-                _OWN_OF_DOCCANO_ENTITY,
-            )
-            for entity in document.entities
-        ]
+        record["entities"] = [_DOCCANO_ENTITY.write(entity, entity.hull) for entity in document.entities]
     else:
         record["label"] = [[entity.start, entity.end, entity.label] for entity in document.entities]
-    return with_common_fields(record, document, _OWN_OF_DOCCANO)
+    return with_common_fields(record, document, _DOCCANO_OWN)
 
 
-DOCCANO = Format(
-    name="doccano",
-    read=read_doccano,
-    write=write_doccano,
-    suffixes=(".doccano.jsonl",),
-    holds=Holds(discontinuous=False, groups=True, meta=True, datasets=True),
-    description="one text on each line with label rows, or entities and relations (doccano)",
-)
+DOCCANO = json_format("doccano", _from_doccano, _to_doccano, replace(_HOLDS, scores=False))
 
 
-# --- Prodigy: one task on each line, with spans in characters and tokens that carry their own offsets.
+# Prodigy
+
+_PRODIGY_OWN = frozenset({"id", "text", "tokens", "spans", "answer"})
+# where a span lies in tokens (with an inclusive end) follows from its characters
+_PRODIGY_ENTITY = EntityKeys("label", surface="text", derived=("token_start", "token_end"))
 
 
-_OWN_OF_PRODIGY = frozenset({"id", "text", "tokens", "spans", "answer"})
-# where the span lies in tokens (with an inclusive end) follows from its characters and is written anew
-_OWN_OF_SPAN = frozenset({"start", "end", "label", "token_start", "token_end", "score", "text"})
-
-
-def read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
-    """The accepted tasks. Rejected and ignored ones are no gold data: they are left out, and a note says how many."""
+def _read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
+    """The accepted tasks. Rejected and ignored ones are not gold data: they are left out, and a note counts them."""
     left_out = 0
 
-    def build(record: dict[str, Any], place: Place) -> Iterator[Document]:
+    def build(record: Json, ref: RecordRef) -> Iterator[Document]:
         nonlocal left_out
         if record.get("answer", "accept") == "accept":
-            yield _prodigy_document(record, place)
+            yield _from_prodigy(record, ref)
         else:
             left_out += 1
 
@@ -132,15 +109,12 @@ def read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
         problems.note(path, f"{left_out} tasks whose answer is not 'accept' are left out")
 
 
-def _prodigy_document(record: dict[str, Any], place: Place) -> Document:
+def _from_prodigy(record: Json, ref: RecordRef) -> Document:
     text = text_of(record.get("text"), "text")
-    tokens = record.get("tokens")
-    words = None if tokens is None else _words(list_of(tokens, "tokens"), text)
-    spans = list_of(record.get("spans"), "spans")
-    entities = gather(spans, lambda value: _prodigy_entity(value, text), place.complain)
-    return Document(
-        identity(record, "id", place.name), text, tuple(entities), words=words, **common_fields(record, _OWN_OF_PRODIGY)
-    )
+    words = None if record.get("tokens") is None else _words(list_of(record["tokens"], "tokens"), text)
+    entities = gather(list_of(record.get("spans"), "spans"), lambda value: _PRODIGY_ENTITY.read(value, text), ref)
+    fields = common_fields(record, _PRODIGY_OWN)
+    return Document(identity(record, "id", ref.name), text, entities, words=words, **fields)
 
 
 def _words(tokens: list[Any], text: str) -> tuple[Span, ...]:
@@ -158,112 +132,74 @@ def _words(tokens: list[Any], text: str) -> tuple[Span, ...]:
     return tuple(words)
 
 
-def _prodigy_entity(value: Any, text: str) -> Entity:
-    raw = record_of(value, "a span")
-    span = span_of(raw.get("start"), raw.get("end"), len(text))
-    same_surface(text[span.start : span.end], raw.get("text"), span)
-    return Entity(label_of(raw.get("label")), (span,), score_of(raw.get("score")), other_keys(raw, _OWN_OF_SPAN))
+def _write_prodigy(documents: Iterable[Document], path: Path) -> None:
+    write_lines(map(_to_prodigy, documents), path)
 
 
-def write_prodigy(documents: Iterable[Document], path: Path) -> None:
-    """Writes accepted tasks, with tokens where the document gives words."""
-    write_lines((_prodigy_record(document) for document in documents), path)
-
-
-def _prodigy_record(document: Document) -> dict[str, Any]:
+def _to_prodigy(document: Document) -> Json:
+    """An accepted task, with tokens where the document gives words."""
     refuse_fragments(document, "Prodigy")
     text, words = document.text, document.words
-    record: dict[str, Any] = {"id": document.id, "text": text}
+    record: Json = {"id": document.id, "text": text}
     if words is not None:
         record["tokens"] = [
-            {
-                "text": text[word.start : word.end],
-                "start": word.start,
-                "end": word.end,
-                "id": at,
-                "ws": text[word.end : word.end + 1] == " ",
-            }
-            for at, word in enumerate(words)
+            {"text": text[start:end], "start": start, "end": end, "id": at, "ws": text[end : end + 1] == " "}
+            for at, (start, end) in enumerate(words)
         ]
+    record["spans"] = []
     ranges = WordRanges(words or ())
-    record["spans"] = [_span(entity, ranges) for entity in document.entities]
-    record["answer"] = "accept"
-    return with_common_fields(record, document, _OWN_OF_PRODIGY)
+    for entity in document.entities:
+        row: Json = {"start": entity.start, "end": entity.end, "label": entity.label}
+        if inside := ranges.exact(entity.hull):
+            row |= {"token_start": inside.start, "token_end": inside.end - 1}
+        if entity.score != 1.0:
+            row["score"] = entity.score
+        record["spans"].append(with_meta(row, entity.meta, _PRODIGY_ENTITY.own))
+    return with_common_fields({**record, "answer": "accept"}, document, _PRODIGY_OWN)
 
 
-def _span(entity: Entity, ranges: WordRanges) -> dict[str, Any]:
-    row: dict[str, Any] = {"start": entity.start, "end": entity.end, "label": entity.label}
-    if found := ranges.exact(entity.hull):
-        row |= {"token_start": found.start, "token_end": found.end - 1}
-    if entity.score != 1.0:
-        row["score"] = entity.score
-    return with_meta(row, entity.meta, _OWN_OF_SPAN)
+PRODIGY = Format("prodigy", _read_prodigy, _write_prodigy, replace(_HOLDS, words=True))
 
 
-PRODIGY = Format(
-    name="prodigy",
-    read=read_prodigy,
-    write=write_prodigy,
-    suffixes=(".prodigy.jsonl",),
-    holds=Holds(discontinuous=False, words=True, groups=True, meta=True, scores=True, datasets=True),
-    description="one task on each line with spans and tokens (Prodigy)",
-)
+# Label Studio. Older versions counted in UTF-16 units, and browsers count CR LF as one character; the surface text of
+# each region shows which unit a task uses.
 
-
-# --- Label Studio: a JSON list of tasks, in the full export and in JSON-MIN.
-#
-# Older versions counted in UTF-16 units, and browsers count CR LF as one character; the surface text that stands
-# beside each region tells which unit a task uses.
-
-
-_OWN_OF_LABEL_STUDIO = frozenset({"id", "data", "annotations"})
-_OWN_OF_REGION = frozenset({"value", "type", "score"})
+_LABEL_STUDIO_OWN = frozenset({"id", "data", "annotations"})
+_REGION_OWN = frozenset({"value", "type", "score"})
 _OTHER_RESULTS = "label_studio_results"
-"""The key in `meta` for results that are no spans: relations, choices, free text."""
+"""The key in `meta` for results that are not spans: relations, choices, free text."""
 
 
-def read_label_studio(path: Path, problems: Problems) -> Iterator[Document]:
-    """The tasks, one document for each annotation that was not cancelled; those of one task share a group."""
-    return read_documents(path, problems, _documents)
-
-
-def _documents(record: dict[str, Any], place: Place) -> Iterator[Document]:
-    name = identity(record, "id", place.name)
-    if "data" not in record:  # JSON-MIN: the data's keys stand in the task, and values without regions in one list
+def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
+    """One document for each annotation of a task that was not cancelled; the documents of a task share a group."""
+    name = identity(record, "id", ref.name)
+    if "data" not in record:  # JSON-MIN: the task has the keys of the data, and one list of values without regions
         text = text_of(record.get("text"), "text")
         rows = [{"type": "labels", "value": row} for row in list_of(record.get("label"), "label")]
-        fields = common_fields(record, _OWN_OF_LABEL_STUDIO | {"text", "label"})
-        yield Document(name, text, _entities(rows, text, place), **fields)
+        fields = common_fields(record, _LABEL_STUDIO_OWN | {"text", "label"})
+        yield Document(name, text, _regions(rows, text, ref), **fields)
         return
-    data = record_of(record["data"], "data")
+    data = dict(record_of(record["data"], "data"))
     key = _text_key(data)
-    text = text_of(data[key], key)
-    fields = common_fields(record, _OWN_OF_LABEL_STUDIO)
-    fields["meta"]["data"] = {other: value for other, value in data.items() if other != key}
-    if not fields["meta"]["data"]:
-        del fields["meta"]["data"]
-    annotations = [record_of(item, "an annotation") for item in list_of(record.get("annotations"), "annotations")]
+    text = text_of(data.pop(key), key)
+    fields = common_fields(record, _LABEL_STUDIO_OWN, **({"data": data} if data else {}))
+    annotations = records_of(record.get("annotations"), "annotations", "an annotation")
     done = [item for item in annotations if item.get("was_cancelled") is not True]
     chosen = [item for item in done if item.get("ground_truth") is True] or done
     if len(annotations) > 1:
-        place.problems.note(place.path, f"task {name}: {len(chosen)} of {len(annotations)} annotations are used")
-    if not chosen:
-        yield Document(name, text, **fields)
-    for number, annotation in enumerate(chosen):
-        results = [record_of(item, "a result") for item in list_of(annotation.get("result"), "result")]
+        ref.problems.note(ref.path, f"task {name}: {len(chosen)} of {len(annotations)} annotations are used")
+    if len(chosen) > 1:
+        fields["group"] = fields["group"] or name
+    for number, annotation in enumerate(chosen or [{}]):
+        results = records_of(annotation.get("result"), "result", "a result")
         regions = [item for item in results if _is_region(item)]
         others = [item for item in results if not _is_region(item)]
         meta = {**fields["meta"], **({_OTHER_RESULTS: others} if others else {})}
-        several = {"meta": meta, "group": fields["group"] or name} if len(chosen) > 1 else {"meta": meta}
-        yield Document(
-            f"{name}-{number + 1}" if number else name,
-            text,
-            _entities(regions, text, place),
-            **{**fields, **several},
-        )
+        entities = _regions(regions, text, ref)
+        yield Document(f"{name}-{number + 1}" if number else name, text, entities, **{**fields, "meta": meta})
 
 
-def _text_key(data: dict[str, Any]) -> str:
+def _text_key(data: Json) -> str:
     strings = [key for key, value in data.items() if isinstance(value, str)]
     if "text" in strings:
         return "text"
@@ -272,22 +208,27 @@ def _text_key(data: dict[str, Any]) -> str:
     return strings[0]
 
 
-def _is_region(result: dict[str, Any]) -> bool:
+def _is_region(result: Json) -> bool:
     return isinstance(result.get("value"), dict) and "labels" in result["value"]
 
 
-def _entities(rows: list[dict[str, Any]], text: str, place: Place) -> tuple[Entity, ...]:
-    """The regions in the unit under which most of the surface texts are found; a region with two labels is two."""
-    found = [row["value"] for row in rows if isinstance(row["value"], dict)]
-    values = [value for value in found if isinstance(value.get("text"), str)]
+def _regions(rows: list[Json], text: str, ref: RecordRef) -> tuple[Entity, ...]:
+    """The regions in the unit in which most of the surface texts fit; a region with two labels is two entities."""
+    values = [row["value"] for row in rows if isinstance(row["value"], dict)]
+    values = [value for value in values if isinstance(value.get("text"), str)]
+
+    def fitting(unit: str) -> int:
+        table = positions(text, unit)
+        return sum(_matches(value, text, table) for value in values)
+
     unit = UNITS[0]
-    if _hits(values, text, positions(text, unit)) < len(values):
-        unit = max(UNITS, key=lambda name: _hits(values, text, positions(text, name)))  # the first of equals
+    if fitting(unit) < len(values):
+        unit = max(UNITS, key=fitting)  # the first of equals
     if unit != UNITS[0]:
-        place.problems.note(place.path, f"record {place.number}: offsets count {unit}, as the surface texts show")
+        ref.problems.note(ref.path, f"record {ref.number}: offsets count {unit}, as the surface texts show")
     table = positions(text, unit)
     pairs = [(row, label) for row in rows for label in _labels(row["value"])]
-    return tuple(gather(pairs, lambda pair: _label_studio_entity(pair[0], pair[1], text, table), place.complain))
+    return gather(pairs, lambda pair: _region(pair[0], pair[1], text, table), ref)
 
 
 def _labels(value: Any) -> list[Any]:
@@ -295,11 +236,7 @@ def _labels(value: Any) -> list[Any]:
     return labels if isinstance(labels, list) and labels else [None]
 
 
-def _hits(values: list[dict[str, Any]], text: str, table: Sequence[int]) -> int:
-    return sum(_matches(value, text, table) for value in values)
-
-
-def _matches(value: dict[str, Any], text: str, table: Sequence[int]) -> bool:
+def _matches(value: Json, text: str, table: Sequence[int]) -> bool:
     start, end = value.get("start"), value.get("end")
     if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end < len(table)):
         return False
@@ -310,7 +247,7 @@ def _plain(surface: str) -> str:
     return surface.replace("\\n", "\n")  # line ends in surface texts are written as a backslash and an n
 
 
-def _label_studio_entity(row: dict[str, Any], label: Any, text: str, table: Sequence[int]) -> Entity:
+def _region(row: Json, label: Any, text: str, table: Sequence[int]) -> Entity:
     value = record_of(row["value"], "value")
     if not {"start", "end"} <= set(value) or isinstance(value["start"], str):
         raise Misfit("a region without offsets into the text, as HTML has them; export the plain text instead")
@@ -318,47 +255,31 @@ def _label_studio_entity(row: dict[str, Any], label: Any, text: str, table: Sequ
     span = span_of(table[raw.start], table[raw.end], len(text))
     surface = value.get("text")
     same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else None, span)
-    return Entity(label_of(label), (Span(*span),), score_of(row.get("score")), other_keys(row, _OWN_OF_REGION))
+    return Entity(label_of(label), (span,), score_of(row.get("score")), other_keys(row, _REGION_OWN))
 
 
-def write_label_studio(documents: Iterable[Document], path: Path) -> None:
-    """Writes tasks with one annotation each, in code points, as Label Studio counts since 2021."""
-    write_list((_label_studio_record(document) for document in documents), path)
-
-
-def _label_studio_record(document: Document) -> dict[str, Any]:
+def _to_label_studio(document: Document) -> Json:
+    """A task with one annotation, in code points, as Label Studio counts since 2021."""
     refuse_fragments(document, "Label Studio")
-    results = [_result(document, entity, number) for number, entity in enumerate(document.entities)]
     meta = dict(document.meta)
+    results = [_result(document, entity, number) for number, entity in enumerate(document.entities)]
     results += meta.pop(_OTHER_RESULTS, [])
-    others = meta.pop("data", {})
+    data = meta.pop("data", {})
     record = {
         "id": numeric(document.id),
-        "data": {**(others if isinstance(others, dict) else {}), "text": document.text},
+        "data": {**(data if isinstance(data, dict) else {}), "text": document.text},
         "annotations": [{"result": results}],
     }
-    return with_common_fields(record, replace(document, meta=meta), _OWN_OF_LABEL_STUDIO)
+    return with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)
 
 
-def _result(document: Document, entity: Entity, number: int) -> dict[str, Any]:
-    value = {
-        "start": entity.start,
-        "end": entity.end,
-        "text": document.text_of(entity),
-        "labels": [entity.label],
-    }
-    row: dict[str, Any] = {"id": f"entity-{number}", "from_name": "label", "to_name": "text"}
-    row |= {"type": "labels", "value": value}
+def _result(document: Document, entity: Entity, number: int) -> Json:
+    surface = document.text_of(entity)
+    value = {"start": entity.start, "end": entity.end, "text": surface, "labels": [entity.label]}
+    row: Json = {"id": f"entity-{number}", "from_name": "label", "to_name": "text", "type": "labels", "value": value}
     if entity.score != 1.0:
         row["score"] = entity.score
-    return {**row, **with_meta({}, entity.meta, _OWN_OF_REGION)}
+    return {**row, **with_meta({}, entity.meta, _REGION_OWN)}
 
 
-LABEL_STUDIO = Format(
-    name="label-studio",
-    read=read_label_studio,
-    write=write_label_studio,
-    suffixes=(".label-studio.json",),
-    holds=Holds(discontinuous=False, groups=True, meta=True, scores=True, datasets=True),
-    description="JSON list of tasks with annotations, or JSON-MIN (Label Studio)",
-)
+LABEL_STUDIO = json_format("label-studio", _from_label_studio, _to_label_studio, _HOLDS, as_list=True)

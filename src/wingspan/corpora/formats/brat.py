@@ -7,9 +7,7 @@ joined.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,62 +18,56 @@ from wingspan.corpora.formats import Format, Holds
 from wingspan.corpora.formats.conversion_loss import changed
 from wingspan.corpora.formats.records import shorten
 from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entities_of, fitting
-from wingspan.files import BYTE_ORDER_MARK, CorpusError, Problems, atomic_write, read_lines, read_text
+from wingspan.files import BYTE_ORDER_MARK, CorpusError, Problems, atomic_write, read_lines, read_text, staged_folder
 from wingspan.text import Document, Entity, Span
 
 LINES = "brat"
-"""The key in a document's `meta` for the lines that are no entities."""
+"""The key in a document's `meta` for the lines that are not entities."""
 APART = "Fragments"
-"""The type of a note of ours: fragments that only a line end divides, and that are not to be joined."""
+"""The type of the note that Wingspan adds where fragments that only a line end separates must not be joined."""
 NO_DATABASE = "ID:"
-"""brat wants a concept id as database:id; this stands for a database that is not known."""
+"""The prefix for an unknown database: brat wants a concept id as database:id."""
 
 _LINE_END = re.compile(r"[\r\n]+")
-# what some file system does not take, and % where it would be read as an escape
+# characters that some file system refuses, and % where it would be read as an escape
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"\\|?*]|%(?=[0-9A-Fa-f]{2})|^\.|[. ]$')
+_TEXT_ID = re.compile(r"\bT\d+\b")
+_BOUND = re.compile(
+    r"(T\S*)\t([^\t]*[^\t\s]) +(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL
+)
+_OTHER = re.compile(r"(?:[REAMN#]\S*|\*)\t.*", re.DOTALL)
+_HOLDS = Holds(document_keys=frozenset({LINES}), entity_keys=frozenset({"id", "concept_id", "attributes", "notes"}))
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes a folder, or one pair of files if the path ends in .ann; ids with slashes go to sub-folders."""
     if path.suffix == ".ann":
-        _write_one(list(documents), path)
+        kept = list(documents)
+        if len(kept) != 1:
+            raise CorpusError(f"{path}: {len(kept)} documents for one .ann file; name a folder instead")
+        _write_pair(kept[0], path.with_suffix(".txt"))
         return
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_dir():
+        raise CorpusError(f"{path}: a file of this name exists, and brat needs a folder; name another one")
+    with staged_folder(path) as new:
         names: set[Path] = set()
         for document in documents:
             name = Path(file_name(document.id) + ".txt")
             if name in names:
                 raise CorpusError(f"document {document.id}: two documents have this id, and brat has one file for each")
             names |= {name, name.with_suffix(".ann")}
-            _write_pair(document, part / name)
-        _refuse_strangers(path, names)
-        if path.exists():
-            for name in sorted(names):
-                (path / name).parent.mkdir(parents=True, exist_ok=True)
-                (part / name).replace(path / name)
-        else:
-            part.replace(path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+            _write_pair(document, new / name)
+        for file in _files(path):  # a file of another corpus would be read back as part of this one
+            if file.relative_to(path) not in names:
+                raise CorpusError(
+                    f"{path}: the folder already holds {file.name}, which is not of this corpus; name a new one"
+                )
 
 
-def _write_one(documents: list[Document], path: Path) -> None:
-    if len(documents) != 1:
-        raise CorpusError(f"{path}: {len(documents)} documents for one .ann file; name a folder instead")
-    _write_pair(documents[0], path.with_suffix(".txt"))
-
-
-def _refuse_strangers(path: Path, names: set[Path]) -> None:
-    """Files of another corpus in the folder would be read back as part of this one."""
-    if path.exists() and not path.is_dir():
-        raise CorpusError(f"{path}: a file of this name exists, and brat needs a folder; name another one")
-    for file in sorted(path.rglob("*")):
-        if file.suffix in (".txt", ".ann") and file.relative_to(path) not in names:
-            raise CorpusError(
-                f"{path}: the folder already holds {file.name}, which is not of this corpus; name a new one"
-            )
+def _files(folder: Path) -> list[Path]:
+    """The .txt and .ann files of a folder and its sub-folders, but hidden ones."""
+    files = [file for file in folder.rglob("*") if file.suffix in (".txt", ".ann")]
+    return sorted(f for f in files if not any(part.startswith(".") for part in f.relative_to(folder).parts))
 
 
 def file_name(identifier: str) -> str:
@@ -109,28 +101,32 @@ def lines_of(document: Document) -> Iterator[str]:
         if re.search(r"[\t\r\n]", entity.label):
             raise CorpusError(f"document {document.id}: the label {entity.label!r} holds a tab or line end; rename it")
         yield f"{name}\t{entity.label} {place}\t{surface}"
-    missing = {name for line in others for name in re.findall(r"\bT\d+\b", line.partition("\t")[2].split("\t")[0])}
-    missing -= set(names)
-    taken = {line.partition("\t")[0] for line in others}
-    for line in others:  # what was said about an entity that is gone, goes with it
-        if not missing & set(re.findall(r"\bT\d+\b", line.partition("\t")[2].split("\t")[0])):
+    missing = set().union(*map(_mentioned, others)) - set(names)
+    for line in others:  # a line about an entity that is gone goes with it
+        if not missing & _mentioned(line):
             yield line
+    taken = {line.partition("\t")[0] for line in others}
     for name, entity in zip(names, document.entities, strict=True):
         concept = entity.meta.get("concept_id")
-        told = any(line.startswith("N") and re.search(rf"\t\S+ {re.escape(name)} ", line) for line in others)
-        if concept and not told:
+        normalized = any(line.startswith("N") and re.search(rf"\t\S+ {re.escape(name)} ", line) for line in others)
+        if concept and not normalized:
             written = str(concept) if ":" in str(concept) else f"{NO_DATABASE}{concept}"
             yield f"{_fresh('N', taken)}\tReference {name} {_LINE_END.sub(' ', written)}"
         if _looks_cut(entity.spans, document.text):
             yield f"{_fresh('#', taken)}\t{APART} {name}\tnot one entity cut at a line end"
 
 
+def _mentioned(line: str) -> set[str]:
+    """The ids of entities that a line is about."""
+    return set(_TEXT_ID.findall(line.partition("\t")[2].split("\t")[0]))
+
+
 def _names(entities: Iterable[Entity]) -> list[str]:
     """The ids that entities came with, as far as they are brat's and unique; new ones for the others."""
     names: list[str] = []
-    given = [entity.meta.get("id") for entity in entities]
-    taken = {name for name in given if isinstance(name, str)}
-    for name in given:
+    ids = [entity.meta.get("id") for entity in entities]
+    taken = {name for name in ids if isinstance(name, str)}
+    for name in ids:
         usable = isinstance(name, str) and re.fullmatch(r"T\d+", name) and name not in names
         names.append(str(name) if usable else _fresh("T", taken))
     return names
@@ -145,11 +141,11 @@ def _fresh(letter: str, taken: set[str]) -> str:
 
 
 def _between_line_ends(span: Span, text: str) -> list[tuple[int, int]]:
-    """brat has no entity across a line end: it is cut there, and joined again by whoever reads it."""
+    """The parts of a span on each line: brat has no entity across a line end, and readers join the parts again."""
     surface = text[span.start : span.end]
     if surface.strip("\r\n") != surface:
         return [(span.start, span.end)]
-    edges = [0, *(edge for found in _LINE_END.finditer(surface) for edge in found.span()), len(surface)]
+    edges = [0, *(edge for end in _LINE_END.finditer(surface) for edge in end.span()), len(surface)]
     return [(span.start + left, span.start + right) for left, right in zip(edges[::2], edges[1::2], strict=True)]
 
 
@@ -158,31 +154,19 @@ def _looks_cut(spans: tuple[Span, ...], text: str) -> bool:
     return any(gap.isspace() and _LINE_END.search(gap) for gap in gaps)
 
 
-_BOUND = re.compile(
-    r"(T\S*)\t([^\t]*[^\t\s]) +(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL
-)
-_HOLDS = Holds(document_keys=frozenset({LINES}), entity_keys=frozenset({"id", "concept_id", "attributes", "notes"}))
-_OTHER = re.compile(r"(?:[REAMN#]\S*|\*)\t.*", re.DOTALL)
-
-
 def read(path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of a folder and its sub-folders, whose names start the ids; or of one .txt or .ann file."""
     if not path.is_dir():
         yield _document(path.with_suffix(".txt"), path.stem, problems)
         return
-    files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".ann") and not _hidden(file, path))
-    texts = {file.with_suffix("") for file in files if file.suffix == ".txt"}
+    files = _files(path)
     for file in files:
         if file.suffix == ".txt":
             yield _document(file, unquote(file.relative_to(path).with_suffix("").as_posix()), problems)
-        elif file.with_suffix("") not in texts:
+        elif not file.with_suffix(".txt").exists():
             problems.add(file, None, f"there is no {file.stem}.txt beside it; put the text there, brat needs both")
     if not files:
         raise CorpusError(f"{path}: no .txt and .ann files in this folder; name another one, or its format")
-
-
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def _document(file: Path, name: str, problems: Problems) -> Document:
@@ -211,11 +195,11 @@ def _parsed(raw: str, lines: Iterable[tuple[int, str]], file: Path, name: str, p
         joined += len(kept) < len(spans)
         return kept
 
-    entities, otherwise = entities_of(text, mentions, unit, lambda n, why: problems.add(annotations, n, why), merge)
+    entities, inexact = entities_of(text, mentions, unit, lambda n, why: problems.add(annotations, n, why), merge)
     if joined:
         problems.note(annotations, f"{joined} entities were cut at line ends only; their fragments are joined")
-    if otherwise:
-        problems.note(annotations, f"{otherwise} surfaces differ a little from the text, which is kept")
+    if inexact:
+        problems.note(annotations, f"{inexact} surfaces differ a little from the text, which is kept")
     kept = [line for line in others if not _is_apart(line)]
     return Document(name, text, tuple(entities), meta={LINES: kept} if kept else {})
 
@@ -227,22 +211,23 @@ def _parse(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> 
     for number, line in lines:
         if not line.strip():
             continue
-        if found := _BOUND.fullmatch(line):
-            bound.append((number, found))
+        if match := _BOUND.fullmatch(line):
+            bound.append((number, match))
         elif _OTHER.fullmatch(line):
             others.append(line)
         else:
             problems.add(path, number, f"{shorten(line)} is no line of brat; write T1<tab>Label start end<tab>surface")
     extra = _about(others)
     mentions = []
-    for number, found in bound:
-        pieces = tuple((int(start), int(end)) for start, end in (piece.split(" ") for piece in found[3].split(";")))
-        mentions.append(Mention(found[2], pieces, found[4], number, {"id": found[1], **extra.get(found[1], {})}))
+    for number, match in bound:
+        name, label, offsets, surface = match.groups()
+        pieces = tuple((int(start), int(end)) for start, end in (piece.split(" ") for piece in offsets.split(";")))
+        mentions.append(Mention(label, pieces, surface, number, {"id": name, **extra.get(name, {})}))
     return mentions, others
 
 
 def _about(lines: list[str]) -> dict[str, dict[str, Any]]:
-    """What attributes, normalizations and notes say about entities, by the entity's id."""
+    """The concepts, attributes and notes of entities, by the entity's id."""
     about: dict[str, dict[str, Any]] = {}
     for line in lines:
         kind, _, rest = line.partition("\t")
@@ -277,7 +262,7 @@ def _text_that_fits(raw: str, mentions: list[Mention]) -> str:
 
 
 def _joined(spans: tuple[Span, ...], text: str) -> tuple[Span, ...]:
-    """Fragments with nothing but white space and a line end between them are one."""
+    """Joins fragments with nothing but white space and a line end between them."""
     first, *others = sorted(spans)
     kept = [first]
     for span in others:
@@ -290,18 +275,10 @@ def _joined(spans: tuple[Span, ...], text: str) -> tuple[Span, ...]:
 
 
 def _changes(document: Document) -> Counter[str]:
-    """An id that brat does not take, a line about an entity that is gone: the lines to be written show it."""
+    """Ids that brat does not take, and lines about an entity that is gone: the lines to be written show it."""
     lines = enumerate(lines_of(document), 1)
     back = _parsed(document.text, lines, Path("document.txt"), document.id, Problems("skip"))
     return changed(document, [back], _HOLDS)
 
 
-FORMAT = Format(
-    name="brat",
-    read=read,
-    write=write,
-    suffixes=(".ann",),
-    holds=_HOLDS,
-    description="a folder of .txt and .ann files, also discontinuous (brat standoff)",
-    changes=_changes,
-)
+FORMAT = Format("brat", read, write, _HOLDS, _changes)

@@ -1,7 +1,7 @@
-"""Columns: one word on each line, a blank line after each sentence, and one or several columns of tags.
+"""Columns: one word per line, a blank line after each sentence, and one or several columns of tags.
 
 Several tag columns are layers of nested entities, as in GermEval 2014. Each sentence is one document. A file is read
-first for its layout, then for its sentences, so that a file of any size needs the memory of one sentence.
+first for its columns, then for its sentences, so that a file of any size needs the memory of one sentence.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from wingspan.corpora.formats import Format, Holds
@@ -18,7 +19,7 @@ from wingspan.corpora.formats.conversion_loss import changed
 from wingspan.corpora.formats.records import SHAPE, WORDS, shorten
 from wingspan.corpora.words import in_words
 from wingspan.files import BYTE_ORDER_MARK, CorpusError, Problems, atomic_write, numbered, read_lines, stem
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity
 
 _HOLDS = Holds(
     discontinuous=False,
@@ -32,12 +33,7 @@ _HOLDS = Holds(
 _UNKNOWN = "_"
 
 
-def read(path: Path, problems: Problems) -> Iterator[Document]:
-    """The sentences of a file whose columns and tagging scheme are found out and reported as a note."""
-    return read_conll(path, problems)
-
-
-def read_conll(
+def read(
     path: Path,
     problems: Problems,
     *,
@@ -45,45 +41,48 @@ def read_conll(
     tag_columns: Sequence[int] | None = None,
     scheme: str | None = None,
 ) -> Iterator[Document]:
-    """The sentences of a file. Columns count from 0, or from the end if negative; what is not given is found out."""
+    """The sentences of a file; a note reports the columns and the tagging scheme.
+
+    Columns count from 0, or from the end if negative. Columns and a scheme that are not given are found out.
+    """
     if scheme is not None and scheme not in SCHEMES:
         raise CorpusError(f"{path}: unknown tagging scheme {scheme!r}; use one of {', '.join(SCHEMES)}")
-    layout = find_layout(path, token_column, tag_columns, scheme)
-    if layout is None:
+    columns = find_columns(path, token_column, tag_columns, scheme)
+    if columns is None:
         return
-    problems.note(path, layout.in_words())
+    problems.note(path, columns.in_words())
     repairs = 0
-    for block in blocks(path, layout, problems):
-        document, broken = _document(block, layout, numbered(path, block.number))
+    for sentence in sentences(path, columns, problems):
+        document, broken = _document(sentence, columns, numbered(path, sentence.number))
         repairs += broken
         yield document
     if repairs:
-        problems.note(path, f"{repairs} tags break the scheme {layout.scheme}; they are read as conlleval reads them")
+        problems.note(path, f"{repairs} tags break the scheme {columns.scheme}; they are read as conlleval reads them")
 
 
-def _document(block: Block, layout: Layout, name: str) -> tuple[Document, int]:
-    words = tuple(row[layout.token] for row in block.rows)
-    entities: dict[TaggedSpan, Entity] = {}  # two layers may say the same
+def _document(sentence: SentenceLines, columns: Columns, name: str) -> tuple[Document, int]:
+    words = tuple(row[columns.token] for row in sentence.rows)
+    entities: dict[TaggedSpan, Entity] = {}  # two layers may have the same entity
     broken = 0
-    for column in layout.tags:
-        spans, wrong = spans_of([row[column] for row in block.rows], layout.scheme)
+    for column in columns.tags:
+        spans, wrong = spans_of([row[column] for row in sentence.rows], columns.scheme)
         broken += wrong
-        entities |= {found: Entity(found[0], (Span(*found[1:]),)) for found in spans}
+        entities |= {span: Entity.at(*span) for span in spans}
     meta: dict[str, object] = {SHAPE: WORDS}
-    if block.comments:
-        meta["comments"] = block.comments
-    if layout.others:
-        meta["columns"] = [[row[column] for row in block.rows] for column in layout.others]
-    return Document.from_words(name, words, tuple(entities.values()), group=block.group, meta=meta), broken
+    if sentence.comments:
+        meta["comments"] = sentence.comments
+    if columns.others:
+        meta["columns"] = [[row[column] for row in sentence.rows] for column in columns.others]
+    return Document.from_words(name, words, tuple(entities.values()), group=sentence.group, meta=meta), broken
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes IOB2 with as many tag columns as the most deeply nested sentence needs, divided by tabs.
 
-    Groups become `-DOCSTART- (name)` lines. Comments and other columns that were read are written back; a sentence that
-    has fewer of them than others has _ in the rest.
+    Groups become `-DOCSTART- (name)` lines. Comments and other columns that were read are written back; a sentence
+    with fewer columns than others gets _ in the rest.
     """
-    kept = list(documents)  # the number of columns is the same in the whole file, and the last sentence may set it
+    kept = list(documents)  # all sentences have the same number of columns, and the last one may decide it
     tagged = [_tagged(document) for document in kept]
     layers = max((len(tags) for _, tags in tagged), default=1)
     others = [_other_columns(document) for document in kept]
@@ -99,7 +98,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
             _check(document, words, columns, layers)
             lines = [*head, *_comments(document), *(rows or [EMPTY])]
             if number == 0 and lines[:1] and lines[0].startswith(BYTE_ORDER_MARK):
-                out.write(BYTE_ORDER_MARK)  # readers drop one, and the word has one of its own
+                out.write(BYTE_ORDER_MARK)  # readers drop the first one, and this word starts with one
             out.write("\n".join([*lines, "", ""]))
 
 
@@ -130,7 +129,7 @@ def _comments(document: Document) -> list[str]:
 
 
 def _changes(document: Document) -> Counter[str]:
-    """Comments and columns of another shape than ours, and comments whose last column could be a tag."""
+    """Comments and columns of another shape than the reader makes, and comments whose last column could be a tag."""
     comments = [
         line for line in _comments(document) if "\t" not in line or not is_tag(line.rstrip("\t").split("\t")[-1])
     ]
@@ -139,7 +138,7 @@ def _changes(document: Document) -> Counter[str]:
 
 
 def _check(document: Document, words: list[str], columns: list[list[str]], layers: int) -> None:
-    """What would be read back as something else is refused."""
+    """Refuses values that would be read back as something else."""
     for column in columns:
         for value in column:
             if "\t" in value or "\n" in value or not value:
@@ -157,25 +156,11 @@ def _check(document: Document, words: list[str], columns: list[list[str]], layer
         raise CorpusError(f"document {document.id}: the group {document.group!r} holds a line end; rename it")
 
 
-FORMAT = Format(
-    name="conll",
-    read=read,
-    write=write,
-    suffixes=(".conll", ".iob", ".iob2", ".bio", ".bioes", ".tsv", ".annotated"),
-    holds=_HOLDS,
-    unit="words",
-    description="one word on each line with tags (CoNLL, GermEval): read in IOB1, IOB2, BIOES, BILOU or BMES, written "
-    "in IOB2, nested entities in further tag columns",
-    changes=_changes,
-)
-
-
-# --- The layout of a file in columns: where the words are, where the tags, in which scheme; and its sentences.
-
+# Columns and sentences of a file
 
 DOCUMENT_MARK = "-DOCSTART-"
 EMPTY = "# sentence without words"
-"""Stands for a document without words, which would leave no trace otherwise."""
+"""The line of a document without words, which would leave no trace otherwise."""
 _GROUP = re.compile(rf"{DOCUMENT_MARK}\s*\((.*)\)\s*", re.DOTALL)
 _SPACES = re.compile(r"[ \t]+")
 # phrases, not entities: the third column of CoNLL-2003
@@ -185,39 +170,50 @@ _CHUNKS = frozenset(
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What the columns of a file are."""
+class Columns:
+    """The columns of a file: where the words are, where the tags, and in which scheme."""
 
     tabs: bool
     width: int
     token: int
     tags: tuple[int, ...]
     others: tuple[int, ...]
-    indexed: bool
     scheme: str
 
     def in_words(self) -> str:
-        """The layout as a note for the user; columns count from 1 there."""
+        """A note for the user; columns count from 1 there."""
         columns = ", ".join(str(column + 1) for column in self.tags)
         where = f"columns {columns}, one layer each" if len(self.tags) > 1 else f"column {columns}"
         return f"tags in scheme {self.scheme} in {where}; words in column {self.token + 1}"
 
     def split(self, line: str) -> list[str]:
-        """The columns of a line; empty ones at its end, from tabs too many, are left out."""
+        """The columns of a line; empty ones at its end, from extra tabs, are left out."""
         columns = _split(line, self.tabs)
         while len(columns) > self.width and not columns[-1]:
             columns.pop()
         return columns
 
-    def is_comment(self, columns: Sequence[str]) -> bool:
-        """Whether a line that starts with # is no word: it has other columns, or no tags where tags belong."""
-        if len(columns) != self.width:
+    def is_comment(self, values: Sequence[str]) -> bool:
+        """Whether a line that starts with # is not a word: it has other columns, or no tags in the tag columns."""
+        if len(values) != self.width:
             return True
-        return self.scheme != "IO" and not all(is_tag(columns[column]) for column in self.tags)
+        return self.scheme != "IO" and not all(is_tag(values[column]) for column in self.tags)
+
+    def misfit(self, values: Sequence[str], check_tags: bool) -> str | None:
+        """What is wrong with the columns of a line."""
+        if len(values) != self.width:
+            return f"{len(values)} columns where the file has {self.width}; divide every line alike"
+        if not values[self.token]:
+            return "the word is empty; remove the line"
+        for column in self.tags if check_tags and self.scheme != "IO" else ():
+            if not is_tag(values[column]):
+                value = shorten(values[column])
+                return f"{value} in column {column + 1} is no tag of scheme {self.scheme}; write O, or B- and a label"
+        return None
 
 
 @dataclass
-class Block:
+class SentenceLines:
     """The lines of one sentence."""
 
     number: int
@@ -226,10 +222,15 @@ class Block:
     comments: list[str] = field(default_factory=list)
     damaged: bool = False
 
+    @property
+    def started(self) -> bool:
+        """Whether the next blank line ends it."""
+        return bool(self.rows) or EMPTY in self.comments or self.damaged
+
 
 @dataclass
-class _Column:
-    """What the values of one column have in common."""
+class _ColumnValues:
+    """Properties of the values of one column."""
 
     empty: bool = True
     index: bool = True
@@ -253,82 +254,59 @@ class _Column:
             self.others += 1
 
 
-def find_layout(
+def find_columns(
     path: Path, token: int | None = None, tags: Sequence[int] | None = None, scheme: str | None = None
-) -> Layout | None:
-    """The layout of a file, or None if it has no words. What is given is taken, the rest is found out."""
-    tabs, columns = _survey(path)
-    if not columns:
+) -> Columns | None:
+    """The columns of a file, or None if it has no words; arguments that are not given are found out."""
+    tabs, values = _survey(path)
+    while len(values) > 1 and values[-1].empty:
+        values.pop()
+    width = len(values)
+    if width == 0:
         return None
-    width = len(columns)
-    while width > 1 and columns[width - 1].empty:
-        width -= 1
-    columns = columns[:width]
     if width < 2:
         raise CorpusError(f"{path}: one column only; give words and tags, divided by tabs or spaces")
-    chosen = _layers(path, columns) if tags is None else tuple(_column(path, tag, width) for tag in tags)
+    chosen = _layers(path, values) if tags is None else tuple(_column(path, tag, width) for tag in tags)
     free = [column for column in range(width) if column not in chosen]
-    indexed = token is None and columns[0].index and free[:1] == [0] and len(free) > 1
-    place = (free[1] if indexed else free[0] if free else 0) if token is None else _column(path, token, width)
-    others = tuple(column for column in free if column != place and not (indexed and column == 0))
-    layout = Layout(tabs, width, place, chosen, others, indexed, scheme or "IOB2")
+    if token is None and values[0].index and free[:1] == [0] and len(free) > 1:
+        free = free[1:]  # the first column numbers the words
+    place = (free[0] if free else 0) if token is None else _column(path, token, width)
+    others = tuple(column for column in free if column != place)
+    columns = Columns(tabs, width, place, chosen, others, scheme or "IOB2")
     if scheme is not None:
-        return layout
-    unread = Problems("skip")  # what is damaged is reported when the sentences are read
-    found = detect_scheme(
-        [row[column] for row in block.rows] for block in blocks(path, layout, unread, check=False) for column in chosen
-    )
-    return Layout(tabs, width, place, chosen, others, indexed, found)
+        return columns
+    unread = Problems("skip")  # damaged lines are reported when the sentences are read
+    found = sentences(path, columns, unread, check_tags=False)
+    detected = detect_scheme([row[column] for row in sentence.rows] for sentence in found for column in chosen)
+    return replace(columns, scheme=detected)
 
 
-def blocks(path: Path, layout: Layout, problems: Problems, check: bool = True) -> Iterator[Block]:
-    """The sentences of a file. One with a line that does not fit is reported and left out."""
+def sentences(path: Path, columns: Columns, problems: Problems, check_tags: bool = True) -> Iterator[SentenceLines]:
+    """The sentences of a file. A sentence with a line that does not fit is reported and left out."""
     marks, group = 0, None
-    number = 1
-    block = Block(number, group)
-    for at, line in read_lines(path):
+    sentence = SentenceLines(1, group)
+    for at, line in chain(read_lines(path), [(0, "")]):
         mark = line.startswith(DOCUMENT_MARK)
-        if (mark or not line.strip(" \t")) and (block.rows or EMPTY in block.comments or block.damaged):
-            yield from _finished(block)
-            number += 1
-            block = Block(number, group)
+        if (mark or not line.strip(" \t")) and sentence.started:
+            if EMPTY in sentence.comments:
+                sentence.comments.remove(EMPTY)
+            if not sentence.damaged:
+                yield sentence
+            sentence = SentenceLines(sentence.number + 1, group)
         if not line.strip(" \t"):
             continue
+        values = columns.split(line)
         if mark:
             marks += 1
-            named = _GROUP.fullmatch(line)
-            block.group = group = (named[1] or None) if named else f"{stem(path)}-doc{marks}"
+            name = _GROUP.fullmatch(line)
+            sentence.group = group = (name[1] or None) if name else f"{stem(path)}-doc{marks}"
+        elif line.startswith("#") and columns.is_comment(values):
+            sentence.comments.append(line)
+        elif reason := columns.misfit(values, check_tags):
+            problems.add(path, at, reason)
+            sentence.damaged = True
         else:
-            columns = layout.split(line)
-            if line.startswith("#") and layout.is_comment(columns):
-                block.comments.append(line)
-                continue
-            if reason := _misfit(columns, layout, check):
-                problems.add(path, at, reason)
-                block.damaged = True
-                continue
-            block.rows.append(columns)
-    if block.rows or EMPTY in block.comments:
-        yield from _finished(block)
-
-
-def _finished(block: Block) -> Iterator[Block]:
-    if EMPTY in block.comments:
-        block.comments.remove(EMPTY)
-    if not block.damaged:
-        yield block
-
-
-def _misfit(columns: list[str], layout: Layout, check: bool) -> str | None:
-    if len(columns) != layout.width:
-        return f"{len(columns)} columns where the file has {layout.width}; divide every line alike"
-    if not columns[layout.token]:
-        return "the word is empty; remove the line"
-    for column in layout.tags if check and layout.scheme != "IO" else ():
-        if not is_tag(columns[column]):
-            value = shorten(columns[column])
-            return f"{value} in column {column + 1} is no tag of scheme {layout.scheme}; write O, or B- and a label"
-    return None
+            sentence.rows.append(values)
 
 
 def is_tag(value: str) -> bool:
@@ -341,10 +319,10 @@ def _split(line: str, tabs: bool) -> list[str]:
     return line.split("\t") if tabs else _SPACES.split(line.strip(" \t"))
 
 
-def _survey(path: Path) -> tuple[bool, list[_Column]]:
-    """Whether tabs divide the columns, and what the columns of most lines hold."""
+def _survey(path: Path) -> tuple[bool, list[_ColumnValues]]:
+    """Whether tabs divide the columns, and the values of the columns of most lines."""
     tabs: bool | None = None
-    by_width: dict[int, list[_Column]] = {}
+    by_width: dict[int, list[_ColumnValues]] = {}
     lines: Counter[int] = Counter()
     place = 0
     for _, line in read_lines(path):
@@ -358,7 +336,7 @@ def _survey(path: Path) -> tuple[bool, list[_Column]]:
         place += 1
         values = _split(line, tabs)
         lines[len(values)] += 1
-        columns = by_width.setdefault(len(values), [_Column() for _ in values])
+        columns = by_width.setdefault(len(values), [_ColumnValues() for _ in values])
         for column, value in zip(columns, values, strict=True):
             column.add(value, place)
     if not lines:
@@ -366,7 +344,7 @@ def _survey(path: Path) -> tuple[bool, list[_Column]]:
     return bool(tabs), by_width[lines.most_common(1)[0][0]]
 
 
-def _layers(path: Path, columns: list[_Column]) -> tuple[int, ...]:
+def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
     """The tag columns: the last one, and those before it that hold nothing but tags of entities."""
     last = columns[-1]
     if last.others > last.tags + last.outside or (last.others and not last.outside):
@@ -391,8 +369,7 @@ def _column(path: Path, column: int, width: int) -> int:
     return column % width
 
 
-# --- Tags to spans and back: IOB1, IOB2, BIOES, BILOU, BMES (also BMEWO) and IO (labels without prefixes).
-
+# Tags to spans and back: IOB1, IOB2, BIOES, BILOU, BMES (also BMEWO) and IO (labels without prefixes)
 
 TaggedSpan = tuple[str, int, int]
 """A label and a half-open range of words."""
@@ -403,23 +380,14 @@ UNTYPED = "ENTITY"
 _PREFIXED = re.compile(r"([BIMELSUW])[-_](.+)", re.DOTALL)
 _BARE = re.compile(r"[BIMELSUW]")
 _OUTSIDE = frozenset({"O", "", "-", "_"})
-# every scheme says the same four things with other letters
-_ROLES = {
-    "B": "begin",
-    "I": "inside",
-    "M": "inside",
-    "E": "end",
-    "L": "end",
-    "S": "single",
-    "U": "single",
-    "W": "single",
-}
+# every scheme has the same four roles under other letters
+_ROLES = {"B": "begin", **dict.fromkeys("IM", "inside"), **dict.fromkeys("EL", "end"), **dict.fromkeys("SUW", "single")}
 _CLOSES_EXPLICITLY = frozenset({"BIOES", "BILOU", "BMES"})
 SCHEMES = ("IOB1", "IOB2", "BIOES", "BILOU", "BMES", "IO")
 
 
 def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
-    """The scheme that the tags follow, or break least: a corpus without entities counts as IOB2."""
+    """The scheme that the tags follow, or break least; a corpus without entities counts as IOB2."""
     letters: set[str] = set()
     starts_inside = False  # some entity starts with I-, which IOB2 forbids
     begins_apart = False  # some B- does not follow an entity of its own label, which IOB1 forbids
@@ -446,9 +414,9 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
     return "IOB1" if starts_inside and not begins_apart else "IOB2"
 
 
-@lru_cache(maxsize=65536)  # a corpus has few tags and asks for each of them at every word
+@lru_cache(maxsize=65536)  # a corpus has few tags, each at many words
 def parse(tag: str) -> tuple[str, str | None]:
-    """A tag's prefix letter ("" if it has none) and its label (None outside of entities)."""
+    """A tag's prefix letter ("" if it has none) and its label (None outside entities)."""
     if tag in _OUTSIDE:
         return "", None
     if found := _PREFIXED.fullmatch(tag):
@@ -475,7 +443,7 @@ def spans_of(tags: Sequence[str], scheme: str) -> tuple[list[TaggedSpan], int]:
             spans.append((label, start, end))
 
     for at, tag in enumerate(tags):
-        letter, new = _untyped_as_label(tag) if scheme == "IO" else parse(tag)
+        letter, new = parse(tag) if scheme != "IO" else ("", None if tag in _OUTSIDE else tag)
         role = _ROLES.get(letter, "inside")
         goes_on = new is not None and new == label and role in ("inside", "end")
         if not goes_on:
@@ -491,12 +459,8 @@ def spans_of(tags: Sequence[str], scheme: str) -> tuple[list[TaggedSpan], int]:
     return spans, repairs
 
 
-def _untyped_as_label(tag: str) -> tuple[str, str | None]:
-    return "", None if tag in _OUTSIDE else tag
-
-
 def tags_of(n_words: int, entities: Iterable[TaggedSpan]) -> list[list[str]]:
-    """IOB2 tags in as many layers as nesting asks for, at least one; the outermost entities are in the first."""
+    """IOB2 tags in as many layers as nesting needs, at least one; the outermost entities are in the first."""
     layers = [["O"] * n_words]
     for label, start, end in sorted(entities, key=lambda entity: (entity[1], -entity[2], entity[0])):
         if not 0 <= start < end <= n_words:
@@ -511,3 +475,6 @@ def tags_of(n_words: int, entities: Iterable[TaggedSpan]) -> list[list[str]]:
             layers.append(tags)
         tags[start:end] = [f"B-{label}"] + [f"I-{label}"] * (end - start - 1)
     return layers
+
+
+FORMAT = Format("conll", read, write, _HOLDS, _changes)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats import ALL, Format, Holds, Keys
 from wingspan.corpora.formats.records import SHAPE
 from wingspan.corpora.overlaps import flatten, joined
 from wingspan.corpora.words import WordRanges, word_spans
@@ -20,7 +20,6 @@ WIDENED = "entities with an edge inside of a word (widened to whole words)"
 WORDLESS = "entities without any word (left out)"
 MERGED = "entities that came to equal another one (one of them stays)"
 OVERLAPS = "overlapping entities (the widest stay)"
-LABELS = "second labels of one span (the first in the alphabet stays)"
 SPACES = "texts with line ends or other white space that is not kept"
 WORD_EDGES = "documents with given words (word boundaries are not written)"
 SENTENCES = "documents with given sentences (sentence boundaries are not written)"
@@ -29,14 +28,14 @@ IDS = "document ids (new ones are made when the file is read)"
 DATASETS = "names of datasets (not written)"
 SCORES = "scores (not written)"
 
-OF_ENTITIES = frozenset({FRAGMENTS, WIDENED, WORDLESS, MERGED, OVERLAPS, LABELS})
+OF_ENTITIES = frozenset({FRAGMENTS, WIDENED, WORDLESS, MERGED, OVERLAPS})
 """Losses after which the entities are no longer the same."""
 
 
 def fit(document: Document, target: Format, made_id: str | None = None) -> tuple[Document, Counter[str]]:
-    """The document as the format can hold it, and what was lost on the way: description -> how many.
+    """The document as the format can hold it, and what was lost on the way: description -> count.
 
-    `made_id` is the id that the target's reader will make for this place, where the format stores none.
+    `made_id` is the id that the target's reader will make for the document, where the format stores none.
     """
     holds = target.holds
     lost: Counter[str] = Counter()
@@ -46,15 +45,23 @@ def fit(document: Document, target: Format, made_id: str | None = None) -> tuple
         document = _on_words(document, lost)
     if not holds.nested:
         document, lost[OVERLAPS] = flatten(document, "outer")
-    elif not holds.same_span_labels:
-        document = _one_label(document, lost)
-    if not holds.exact_text:
-        lost[SPACES] += not _keeps_spaces(document, holds)
-    _count_fields(document, holds, lost)
+    lost[SPACES] += not holds.exact_text and not _keeps_spaces(document, holds)
+    lost[WORD_EDGES] += not holds.words and document.words is not None
+    lost[SENTENCES] += not holds.sentences and document.sentences is not None
+    lost[GROUPS] += not holds.groups and document.group is not None
+    lost[DATASETS] += not holds.datasets and document.dataset != "main"
+    lost[SCORES] += not holds.scores and sum(entity.score != 1.0 for entity in document.entities)
     lost[IDS] += not holds.ids and document.id != made_id
+    lost.update(of_document(key) for key in document.meta if key != SHAPE and not _keeps(holds.document_keys, key))
+    for entity in document.entities:
+        lost.update(of_entity(key) for key in entity.meta if not _keeps(holds.entity_keys, key))
     if target.changes is not None:
         lost.update(target.changes(document))
     return document, +lost
+
+
+def _keeps(keys: Keys, key: str) -> bool:
+    return keys == ALL or key in keys
 
 
 def _keeps_spaces(document: Document, holds: Holds) -> bool:
@@ -65,60 +72,31 @@ def _keeps_spaces(document: Document, holds: Holds) -> bool:
 
 
 def _contiguous(document: Document, lost: Counter[str]) -> Document:
-    split: list[Entity] = []
-    for entity in document.entities:
-        lost[FRAGMENTS] += entity.discontinuous
-        split += [Entity(entity.label, (span,), entity.score, entity.meta) for span in entity.spans]
-    return _distinct(document, split, lost) if lost[FRAGMENTS] else document
+    count = sum(entity.discontinuous for entity in document.entities)
+    if not count:
+        return document
+    lost[FRAGMENTS] += count
+    split = [replace(entity, spans=(span,)) for entity in document.entities for span in entity.spans]
+    return _distinct(document, split, lost)
 
 
 def _on_words(document: Document, lost: Counter[str]) -> Document:
-    """Entities widened to words; the words themselves are left for the writer to make where there are none."""
+    """Widens entities to words; the words themselves are left for the writer to make where there are none."""
     ranges = WordRanges(word_spans(document))
     moved: list[Entity] = []
     for entity in document.entities:
         touched = [ranges.touched(span) for span in entity.spans]
         spans = joined([ranges.characters(span) for span in touched if span.width])
-        if not spans:
-            lost[WORDLESS] += 1
-            continue
-        lost[WIDENED] += spans != entity.spans
-        moved.append(replace(entity, spans=spans))
+        if spans:
+            moved.append(replace(entity, spans=spans))
+        lost[WIDENED if spans else WORDLESS] += spans != entity.spans
     return _distinct(document, moved, lost) if lost[WIDENED] or lost[WORDLESS] else document
 
 
-def _distinct(document: Document, entities: Sequence[Entity], lost: Counter[str]) -> Document:
+def _distinct(document: Document, entities: list[Entity], lost: Counter[str]) -> Document:
     kept = tuple(dict.fromkeys(entities))
     lost[MERGED] += len(entities) - len(kept)
     return replace(document, entities=kept)
-
-
-def _one_label(document: Document, lost: Counter[str]) -> Document:
-    first: dict[tuple[Span, ...], Entity] = {}
-    for entity in document.entities:
-        first.setdefault(entity.spans, entity)
-    lost[LABELS] += len(document.entities) - len(first)
-    return replace(document, entities=tuple(first.values()))
-
-
-def _count_fields(document: Document, holds: Holds, lost: Counter[str]) -> None:
-    lost[WORD_EDGES] += not holds.words and document.words is not None
-    lost[SENTENCES] += not holds.sentences and document.sentences is not None
-    lost[GROUPS] += not holds.groups and document.group is not None
-    lost[DATASETS] += not holds.datasets and document.dataset != "main"
-    if not holds.scores:
-        lost[SCORES] += sum(entity.score != 1.0 for entity in document.entities)
-    if not holds.meta:
-        lost.update(of_document(key) for key in document.meta if key not in (SHAPE, *holds.document_keys))
-    if not (holds.meta if holds.entity_meta is None else holds.entity_meta):
-        keys = [key for entity in document.entities for key in entity.meta]
-        lost.update(of_entity(key) for key in keys if key not in holds.entity_keys)
-
-
-# --- Keys of `meta` that a format keeps, compared before and after: what does not come back as it was is counted.
-
-
-_NOTHING: Mapping[str, Any] = {}
 
 
 def of_document(key: str) -> str:
@@ -132,18 +110,18 @@ def of_entity(key: str) -> str:
 
 
 def changed(document: Document, after: Iterable[Document], holds: Holds) -> Counter[str]:
-    """Which values of the keys that a format names as kept are otherwise, or gone, once a document is read again."""
-    back = next(iter(after), None)
-    lost = Counter(map(of_document, _differing(document.meta, back.meta if back else _NOTHING, holds.document_keys)))
+    """The values of kept keys that are different or gone once a document was written and read again."""
+    back = next(iter(after), Document("", ""))
+    lost = Counter(map(of_document, _differing(document.meta, back.meta, holds.document_keys)))
     places: defaultdict[tuple[str, tuple[Span, ...]], list[Entity]] = defaultdict(list)
-    for entity in back.entities if back else ():
+    for entity in back.entities:
         places[entity.label, entity.spans].append(entity)
     for entity in document.entities:
         same_place = places[entity.label, entity.spans]
-        meta = same_place.pop(0).meta if same_place else _NOTHING
+        meta = same_place.pop(0).meta if same_place else {}
         lost.update(map(of_entity, _differing(entity.meta, meta, holds.entity_keys)))
     return lost
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any], keys: frozenset[str]) -> list[str]:
-    return [key for key, value in before.items() if key in keys and (key not in after or after[key] != value)]
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any], keys: Keys) -> list[str]:
+    return [key for key, value in before.items() if _keeps(keys, key) and (key not in after or after[key] != value)]

@@ -1,11 +1,10 @@
 """spaCy's DocBin (`.spacy`): entities in `doc.ents` and in `doc.spans["sc"]`. Needs the extra `spacy`.
 
-What a Doc has no place for (id, group, meta, words that are no tokens) travels in `doc.user_data["wingspan"]`.
+Fields that a Doc has no place for (id, group, meta, words that are not tokens) go into `doc.user_data["wingspan"]`.
 """
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,12 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats import ALL, Format, Holds
 from wingspan.corpora.formats.conll import UNTYPED
 from wingspan.corpora.formats.conversion_loss import of_entity
 from wingspan.corpora.formats.records import SHAPE, refuse_fragments
 from wingspan.corpora.words import WordRanges, word_spans
-from wingspan.files import CorpusError, Problems, numbered
+from wingspan.files import CorpusError, Problems, atomic_path, numbered
 from wingspan.text import Document, Entity, Span
 
 SPANS_KEY = "sc"
@@ -26,7 +25,7 @@ SPANS_KEY = "sc"
 _OURS = "wingspan"
 _KEYS = frozenset({"id", "kb_id"})
 """The keys of entities that a spaCy span has a place for, as strings."""
-# what spaCy and its serializer raise on damaged files
+# raised by spaCy and its serializer on damaged files
 _DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError, zlib.error)
 
 
@@ -60,24 +59,19 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
 
 def _document(doc: Any, name: str) -> Document:
     ours = doc.user_data.get(_OURS)
-    kept = ours if isinstance(ours, dict) else {}
-    words: tuple[Span, ...] | None = tuple(
-        Span(token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()
-    )
-    sentences: tuple[Span, ...] | None = None
+    kept = _lists(ours) if isinstance(ours, dict) else {}
+    words: Any = [(token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()]
+    sentences: Any = None
     if doc.has_annotation("SENT_START"):
-        sentences = tuple(Span(sentence.start_char, sentence.end_char) for sentence in doc.sents)
-    if "words" in kept:
-        words = _ranges(kept["words"])
-    if "sentences" in kept:
-        sentences = _ranges(kept["sentences"])
-    # an entity that stands in both places is one; the group is looked at first because it may have scores
+        sentences = [(sentence.start_char, sentence.end_char) for sentence in doc.sents]
+    # an entity that is in both places is one; the group comes first because it may have scores
     group = doc.spans.get(SPANS_KEY, [])
     scores = list(getattr(group, "attrs", {}).get("scores", ()))
     entities: dict[Entity, Entity] = {}
     for at, span in enumerate([*group, *doc.ents]):
         score = float(scores[at]) if at < min(len(scores), len(group)) else 1.0
-        entity = Entity(span.label_ or UNTYPED, (Span(span.start_char, span.end_char),), score, _ids(span))
+        ids = {key: value for key, value in (("id", span.id_), ("kb_id", span.kb_id_)) if value}
+        entity = Entity(span.label_ or UNTYPED, (Span(span.start_char, span.end_char),), score, ids)
         if entity.start < entity.end:
             entities.setdefault(entity, entity)
     return Document(
@@ -85,15 +79,11 @@ def _document(doc: Any, name: str) -> Document:
         doc.text,
         tuple(entities.values()),
         dataset=str(kept.get("dataset", "main")),
-        words=words,
-        sentences=sentences,
+        words=_ranges(kept.get("words", words)),
+        sentences=_ranges(kept.get("sentences", sentences)),
         group=kept.get("group"),
-        meta=dict(_lists(kept.get("meta", {}))),
+        meta=dict(kept.get("meta", {})),
     )
-
-
-def _ids(span: Any) -> dict[str, str]:
-    return {key: value for key, value in (("id", span.id_), ("kb_id", span.kb_id_)) if value}
 
 
 def _lists(value: Any) -> Any:
@@ -114,13 +104,8 @@ def write(documents: Iterable[Document], path: Path) -> None:
     vocabulary = spacy.vocab.Vocab()
     for document in documents:
         packed.add(_doc(document, spacy, vocabulary))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with atomic_path(path) as part:
         packed.to_disk(part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _doc(document: Document, spacy: Any, vocabulary: Any) -> Any:
@@ -147,7 +132,7 @@ def _doc(document: Document, spacy: Any, vocabulary: Any) -> Any:
 
 
 def _tokens(text: str, words: Iterable[Span]) -> Iterator[Span]:
-    """The words, and between them whatever a Doc cannot leave out: all but one space after a token."""
+    """The words, and between them everything that a Doc cannot leave out: all but one space after a token."""
     at = 0
     for word in [*words, Span(len(text), len(text))]:
         if at and text[at : at + 1] == " " and at < word.start:
@@ -187,28 +172,24 @@ def _kept(document: Document, doc: Any) -> dict[str, Any]:
 
 
 def _changes(document: Document) -> Counter[str]:
-    """Spans keep their two ids as strings, and an empty one is none."""
+    """Spans keep their two ids as strings, and an empty one is lost."""
     kept = [(entity.meta[key], key) for entity in document.entities for key in _KEYS & entity.meta.keys()]
     return Counter(of_entity(key) for value, key in kept if not isinstance(value, str) or not value)
 
 
 FORMAT = Format(
-    name="docbin",
-    read=read,
-    write=write,
-    suffixes=(".spacy",),
-    holds=Holds(
+    "docbin",
+    read,
+    write,
+    Holds(
         discontinuous=False,
         documents_without_words=False,
         words=True,
         sentences=True,
         groups=True,
-        meta=True,
         scores=True,
-        entity_meta=False,
+        document_keys=ALL,
         entity_keys=_KEYS,
-        datasets=True,
     ),
-    description="spaCy DocBin with doc.ents and doc.spans['sc'] (extra: spacy)",
-    changes=_changes,
+    _changes,
 )

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,17 @@ from wingspan.corpora.formats.conll import detect_scheme, spans_of, tags_of
 from wingspan.corpora.formats.records import (
     SHAPE,
     WORDS,
+    Json,
     Misfit,
-    Place,
+    RecordRef,
+    build_documents,
     gather,
     identity,
     label_of,
     list_of,
     other_keys,
-    record_of,
+    pair_of,
+    records_of,
     same_surface,
     span_of,
     text_of,
@@ -35,23 +37,27 @@ from wingspan.corpora.formats.records import (
     words_of,
 )
 from wingspan.corpora.words import in_words
-from wingspan.files import CorpusError, Problems, stem
-from wingspan.text import Document, Entity, Span
+from wingspan.files import CorpusError, Problems, atomic_path, stem
+from wingspan.text import Document, Entity
 
 _TOKENS = ("tokens", "words")
 _TAGS = ("ner_tags", "tags", "labels", "ner")
 _GROUPS = ("document_id", "doc_id")
-# what Arrow raises on damaged files (its own errors are kinds of these), and the hub on names it does not have
+# raised by Arrow on damaged files (its own errors are kinds of these), and by the hub on unknown names
 _DAMAGED = (ValueError, OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError)
 
 
 @dataclass(frozen=True)
-class Table:
-    """One split: the names and kinds of its columns, and its rows, which can be gone through more than once."""
+class SplitRows:
+    """One split: its columns with their types, and its rows, which can be iterated more than once."""
 
     split: str
-    features: dict[str, Any]
-    rows: Callable[[], Iterator[dict[str, Any]]]
+    features: Json
+    rows: Callable[[], Iterator[Json]]
+
+    def numbered(self) -> Iterator[tuple[None, Json]]:
+        """The rows as records without line numbers."""
+        return ((None, row) for row in self.rows())
 
 
 def _datasets() -> Any:
@@ -71,8 +77,12 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
     try:
         tables = _tables(path, datasets)
         for table in tables:
-            reader = _read_bigbio if is_bigbio(set(table.features)) else _read_tags
-            yield from reader(table, path, problems, f"{table.split}-" if len(tables) > 1 else "")
+            if {"passages", "entities"} <= set(table.features):
+                documents = build_documents(table.numbered(), path, problems, _from_bigbio)
+            else:
+                documents = _read_tags(table, path, problems)
+            prefix = f"{table.split}-" if len(tables) > 1 else ""
+            yield from (replace(document, id=prefix + document.id) for document in documents)
     except (CorpusError, FileNotFoundError):
         raise
     except _DAMAGED as error:
@@ -80,7 +90,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
         problems.add(path, None, f"no dataset that can be read here ({reason[:300]}); check the name and the files")
 
 
-def _tables(path: Path, datasets: Any) -> list[Table]:
+def _tables(path: Path, datasets: Any) -> list[SplitRows]:
     if path.is_file() or (path.is_dir() and any(path.rglob("*.parquet"))):
         files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
         return [_parquet(file, datasets) for file in files]
@@ -93,33 +103,22 @@ def _tables(path: Path, datasets: Any) -> list[Table]:
         name, _, config = name.partition("@")
         loaded = datasets.load_dataset(name, config or None, split=split or None)
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or stem(path)): loaded}
-    return [Table(str(split), dict(table.features), partial(iter, table)) for split, table in splits.items()]
+    return [SplitRows(str(split), dict(table.features), partial(iter, table)) for split, table in splits.items()]
 
 
-def _parquet(file: Path, datasets: Any) -> Table:
+def _parquet(file: Path, datasets: Any) -> SplitRows:
     import pyarrow.parquet as parquet
 
-    def rows() -> Iterator[dict[str, Any]]:
+    def rows() -> Iterator[Json]:
         with parquet.ParquetFile(file) as opened:
             for batch in opened.iter_batches(batch_size=1000):
                 yield from batch.to_pylist()
 
     features = datasets.Features.from_arrow_schema(parquet.read_schema(file))
-    return Table(stem(file), dict(features), rows)
+    return SplitRows(stem(file), dict(features), rows)
 
 
-def _read_bigbio(table: Table, path: Path, problems: Problems, prefix: str) -> Iterator[Document]:
-    for number, row in enumerate(table.rows(), 1):
-        place = Place(path, None, number, problems)
-        try:
-            document = document_of(row, place.name, place.complain)
-        except Misfit as misfit:
-            place.complain(f"{misfit}; mend the row, or leave it out with --on-error skip")
-            continue
-        yield Document(prefix + document.id, document.text, document.entities, meta=document.meta)
-
-
-def _read_tags(table: Table, path: Path, problems: Problems, prefix: str) -> Iterator[Document]:
+def _read_tags(table: SplitRows, path: Path, problems: Problems) -> Iterator[Document]:
     tokens = _column(table, _TOKENS, path)
     tags = _column(table, _TAGS, path)
     names = getattr(getattr(table.features[tags], "feature", None), "names", None)
@@ -127,28 +126,26 @@ def _read_tags(table: Table, path: Path, problems: Problems, prefix: str) -> Ite
     problems.note(path, f"{table.split}: tags in {tags!r} follow {scheme}")
     own = frozenset({"id", tokens, tags, *_GROUPS})
     repairs = 0
-    for number, row in enumerate(table.rows(), 1):
-        place = Place(path, None, number, problems)
-        try:
-            words, given = words_of(row[tokens], tokens), _named(row[tags], names)
-            if len(words) != len(given):
-                raise Misfit(f"{len(words)} words and {len(given)} tags; give one tag for each word")
-            group = next((identity(row, key, "") for key in _GROUPS if identity(row, key, "")), None)
-            name = prefix + identity(row, "id", place.name)
-        except Misfit as misfit:
-            place.complain(f"{misfit}; mend the row, or leave it out with --on-error skip")
-            continue
-        spans, broken = spans_of(given, scheme)
+
+    def build(row: Json, ref: RecordRef) -> Iterator[Document]:
+        nonlocal repairs
+        words, row_tags = words_of(row[tokens], tokens), _named(row[tags], names)
+        if len(words) != len(row_tags):
+            raise Misfit(f"{len(words)} words and {len(row_tags)} tags; give one tag for each word")
+        group = next((name for key in _GROUPS if (name := identity(row, key, ""))), None)
+        spans, broken = spans_of(row_tags, scheme)
         repairs += broken
-        entities = tuple(Entity.at(label, start, end) for label, start, end in spans)
+        entities = tuple(Entity.at(*span) for span in spans)
         meta = {**other_keys(row, own), SHAPE: WORDS}
-        yield Document.from_words(name, words, entities, group=group, meta=meta)
+        yield Document.from_words(identity(row, "id", ref.name), words, entities, group=group, meta=meta)
+
+    yield from build_documents(table.numbered(), path, problems, build)
     if repairs:
         problems.note(path, f"{table.split}: {repairs} tags break {scheme} and were read as conlleval reads them")
 
 
-def _readable_tags(table: Table, column: str, names: list[str] | None) -> Iterator[list[str]]:
-    """The tags of every row that has them; what is wrong with the others is told when the row is read."""
+def _readable_tags(table: SplitRows, column: str, names: list[str] | None) -> Iterator[list[str]]:
+    """The tags of every row that has them; problems with the others are reported when the row is read."""
     for row in table.rows():
         try:
             yield _named(row[column], names)
@@ -156,18 +153,18 @@ def _readable_tags(table: Table, column: str, names: list[str] | None) -> Iterat
             continue
 
 
-def _column(table: Table, names: tuple[str, ...], path: Path) -> str:
-    found = next((name for name in names if name in table.features), None)
-    if found is None:
+def _column(table: SplitRows, names: tuple[str, ...], path: Path) -> str:
+    column = next((name for name in names if name in table.features), None)
+    if column is None:
         raise CorpusError(
             f"{path}: there is no column {' or '.join(map(repr, names))} among {', '.join(map(repr, table.features))}; "
             "rename the columns to 'tokens' and 'ner_tags'"
         )
-    return found
+    return column
 
 
 def _named(values: Any, names: list[str] | None) -> list[str]:
-    """Tags as strings. Numbers need the names that a ClassLabel has; what is no known number is told as a misfit."""
+    """Tags as strings. Numbers need the names of a ClassLabel."""
     if not isinstance(values, list):
         return []
     if all(isinstance(value, str) for value in values):
@@ -212,70 +209,47 @@ def _tagged(document: Document) -> tuple[list[str], list[str]]:
 def _save(dataset: Any, path: Path, datasets: Any) -> None:
     if path.is_dir() and not (path / "dataset_info.json").exists():
         raise CorpusError(f"{path}: a folder that holds something else than a dataset; choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     shown = datasets.is_progress_bar_enabled()
     datasets.disable_progress_bars()
     try:
-        if path.suffix == ".parquet":
-            dataset.to_parquet(str(part))
-        else:
-            dataset.save_to_disk(str(part))
-            shutil.rmtree(path, ignore_errors=True)
-        part.replace(path)
+        with atomic_path(path) as part:
+            (dataset.to_parquet if path.suffix == ".parquet" else dataset.save_to_disk)(str(part))
     finally:
         if shown:
             datasets.enable_progress_bars()
-        shutil.rmtree(part, ignore_errors=True)
 
 
 FORMAT = Format(
-    name="hub",
-    read=read,
-    write=write,
-    suffixes=(".parquet",),
-    holds=Holds(
-        nested=False,
-        discontinuous=False,
-        same_span_labels=False,
-        exact_text=False,
-        documents_without_words=False,
-        words=True,
-        groups=True,
-    ),
-    unit="words",
-    description="Hugging Face datasets: tokens with ner_tags, or BigBIO (extra: hub)",
+    "hub",
+    read,
+    write,
+    Holds(nested=False, discontinuous=False, exact_text=False, documents_without_words=False, words=True, groups=True),
 )
 
 
-# --- Rows in the BigBIO knowledge-base schema: passages with offsets, entities with fragments and concept ids.
+# The BigBIO knowledge-base schema: passages with offsets, entities with fragments and concept ids
 
 
 _OWN = frozenset({"id", "document_id", "passages", "entities"})
 _OWN_OF_ENTITY = frozenset({"type", "text", "offsets"})
 
 
-def is_bigbio(columns: set[str]) -> bool:
-    """Whether a dataset with these columns follows the schema."""
-    return {"passages", "entities"} <= columns
-
-
-def document_of(row: dict[str, Any], name: str, complain: Callable[[str], None]) -> Document:
-    """A row as one document; passages stand at their offsets, with spaces where the passages leave gaps."""
+def _from_bigbio(row: Json, ref: RecordRef) -> Iterator[Document]:
+    """A row as one document; passages are put at their offsets, with spaces where they leave gaps."""
     text = ""
-    for passage in rows_of(row.get("passages"), "passages"):
+    for passage in _rows(row.get("passages"), "passages"):
         parts = list_of(passage.get("text"), "the text of a passage")
         offsets = list_of(passage.get("offsets"), "the offsets of a passage")
         if len(parts) != len(offsets):
             raise Misfit(f"a passage has {len(parts)} texts and {len(offsets)} offsets")
         for part, pair in zip(parts, offsets, strict=True):
-            text = _append(text, text_of(part, "the text of a passage"), _pair(pair))
-    entities = gather(rows_of(row.get("entities"), "entities"), lambda raw: _entity(raw, text), complain)
-    return Document(identity(row, "document_id", name), text, tuple(entities), meta=other_keys(row, _OWN))
+            text = _append(text, text_of(part, "the text of a passage"), pair_of(pair, "an offset")[0])
+    entities = gather(_rows(row.get("entities"), "entities"), lambda raw: _entity(raw, text), ref)
+    yield Document(identity(row, "document_id", ref.name), text, entities, meta=other_keys(row, _OWN))
 
 
-def _append(text: str, part: str, pair: list[Any]) -> str:
-    start = whole(pair[0], "the start of a passage")
+def _append(text: str, part: str, offset: Any) -> str:
+    start = whole(offset, "the start of a passage")
     if start < len(text):
         raise Misfit(f"a passage starts at {start}, inside of the one before it, which ends at {len(text)}")
     if start > len(text) + 1_000_000:
@@ -283,29 +257,22 @@ def _append(text: str, part: str, pair: list[Any]) -> str:
     return text.ljust(start) + part
 
 
-def _entity(raw: dict[str, Any], text: str) -> Entity:
-    pairs = [_pair(pair) for pair in list_of(raw.get("offsets"), "offsets")]
+def _entity(raw: Json, text: str) -> Entity:
+    pairs = [pair_of(pair, "an offset") for pair in list_of(raw.get("offsets"), "offsets")]
     if not pairs:
         raise Misfit("an entity without offsets")
     spans = tuple(span_of(start, end, len(text)) for start, end in pairs)
     surfaces = list_of(raw.get("text"), "text")
     if len(surfaces) == len(spans):
         for span, surface in zip(spans, surfaces, strict=True):
-            same_surface(text[span.start : span.end], surface, Span(*span))
+            same_surface(text[span.start : span.end], surface, span)
     return Entity(label_of(raw.get("type")), spans, meta=other_keys(raw, _OWN_OF_ENTITY))
 
 
-def _pair(value: Any) -> list[Any]:
-    pair = list_of(value, "an offset")
-    if len(pair) != 2:
-        raise Misfit(f"an offset has {len(pair)} numbers, not [start, end]")
-    return pair
-
-
-def rows_of(value: Any, name: str) -> list[dict[str, Any]]:
+def _rows(value: Any, name: str) -> list[Json]:
     """A list of objects; older datasets store it as an object of lists."""
     if isinstance(value, dict):
         columns = {key: list_of(column, f"{name}.{key}") for key, column in value.items()}
         size = min(map(len, columns.values()), default=0)
         return [{key: column[at] for key, column in columns.items()} for at in range(size)]
-    return [record_of(item, f"one of {name}") for item in list_of(value, name)]
+    return records_of(value, name, f"one of {name}")

@@ -1,4 +1,4 @@
-"""Our own format: one JSON record on each line, with a text and characters, or with words and ranges of words."""
+"""Wingspan's own format: one JSON record per line, with a text and characters, or with words and ranges of words."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats import ALL, Format, Holds
 from wingspan.corpora.formats.records import (
     SHAPE,
     WORDS,
+    Json,
     Misfit,
-    Place,
+    RecordRef,
+    group_and_dataset,
     identity,
     kind_of,
     label_of,
@@ -39,29 +41,28 @@ _OWN_OF_ENTITY = frozenset({"label", "start", "end", "fragments", "score"})
 
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
-    """The documents of a file, one for each line; records of both shapes may stand in one file."""
+    """The documents of a file, one per line; a file may have records of both shapes."""
     for number, (line, record) in enumerate(read_json_lines(path, problems), 1):
-        place = Place(path, line, number, problems)
         try:
-            yield _document(record, place)
+            yield _document(record, RecordRef(path, line, number, problems))
         except Misfit as misfit:
             problems.add(path, line, f"{misfit}; mend the record, or leave it out with --on-error skip")
 
 
-def _document(record: dict[str, Any], place: Place) -> Document:
-    others: dict[str, Any] = {
+def _document(record: Json, ref: RecordRef) -> Document:
+    others: Json = {
         "dataset": text_of(record.get("dataset", "main"), "dataset"),
         "group": identity(record, "doc_id", "") or None,
         "meta": other_keys(record, _OWN),
     }
-    name = identity(record, "id", place.name)
+    name = identity(record, "id", ref.name)
     if "text" in record:
-        return _from_characters(name, record, place, others)
+        return _from_characters(name, record, ref, others)
     if "tokens" not in record:
         raise Misfit("a record needs the key 'text' or the key 'tokens'")
     others["meta"][SHAPE] = WORDS
     words = words_of(record["tokens"], "tokens")
-    entities = _entities(record, place, len(words), "word", lambda span: " ".join(words[span.start : span.end]))
+    entities = _entities(record, ref, len(words), "word", lambda span: " ".join(words[span.start : span.end]))
     document = Document.from_words(name, words, entities, **others)
     if record.get("sentences") is None:
         return document
@@ -70,38 +71,38 @@ def _document(record: dict[str, Any], place: Place) -> Document:
     return replace(document, sentences=tuple(ranges.characters(span) for span in sentences))
 
 
-def _from_characters(name: str, record: dict[str, Any], place: Place, others: dict[str, Any]) -> Document:
+def _from_characters(name: str, record: Json, ref: RecordRef, others: Json) -> Document:
     text = text_of(record["text"], "text")
     tokens, sentences = record.get("tokens"), record.get("sentences")
     if isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
-        words: tuple[Span, ...] | None = _found(words_of(tokens, "tokens"), text)
+        words: tuple[Span, ...] | None = _locate(words_of(tokens, "tokens"), text)
     else:
         words = None if tokens is None else _ranges(tokens, "tokens", len(text), "character")
     return Document(
         name,
         text,
-        _entities(record, place, len(text), "character", lambda span: text[span.start : span.end]),
+        _entities(record, ref, len(text), "character", lambda span: text[span.start : span.end]),
         words=words,
         sentences=None if sentences is None else _ranges(sentences, "sentences", len(text), "character"),
         **others,
     )
 
 
-def _entities(record: dict[str, Any], place: Place, size: int, unit: str, surface: Surface) -> tuple[Entity, ...]:
+def _entities(record: Json, ref: RecordRef, size: int, unit: str, surface: Surface) -> tuple[Entity, ...]:
     entities = []
     for value in list_of(record.get("entities"), "entities"):
         try:
             entities.append(_entity(record_of(value, "an entity"), size, unit, surface))
         except Misfit as misfit:
-            place.problems.add(place.path, place.line, str(misfit))
+            ref.problems.add(ref.path, ref.line, str(misfit))
     return tuple(entities)
 
 
-def _entity(raw: dict[str, Any], size: int, unit: str, surface: Surface) -> Entity:
+def _entity(raw: Json, size: int, unit: str, surface: Surface) -> Entity:
     label = label_of(raw.get("label"))
     fragments = list_of(raw.get("fragments"), f'the fragments of entity "{label}"')
     pairs = fragments or [[raw.get("start"), raw.get("end")]]
-    spans = tuple(sorted(_placed(pair, f'entity "{label}"', size, unit) for pair in pairs))
+    spans = tuple(sorted(_range(pair, f'entity "{label}"', size, unit) for pair in pairs))
     hull = (spans[0].start, max(span.end for span in spans))
     if fragments and "start" in raw and (raw["start"], raw.get("end")) != hull:
         raise Misfit(
@@ -118,8 +119,8 @@ def _entity(raw: dict[str, Any], size: int, unit: str, surface: Surface) -> Enti
     return Entity(label, spans, score_of(score), other_keys(raw, _OWN_OF_ENTITY))
 
 
-def _placed(pair: Any, name: str, size: int, unit: str) -> Span:
-    """A range that holds something and lies inside of the record; `name` says whose range it is."""
+def _range(pair: Any, name: str, size: int, unit: str) -> Span:
+    """A range that is not empty and lies inside the record; `name` says whose range it is."""
     if not isinstance(pair, list) or len(pair) != 2:
         raise Misfit(f"{name} has {shorten(str(pair))} where [start, end] is needed")
     start, end = whole(pair[0], f"the start of {name}"), whole(pair[1], f"the end of {name}")
@@ -134,16 +135,16 @@ def _placed(pair: Any, name: str, size: int, unit: str) -> Span:
 
 
 def _ranges(values: Any, name: str, size: int, unit: str) -> tuple[Span, ...]:
-    """Ranges that stand in the order of the text and do not overlap."""
-    spans = tuple(_placed(pair, f"{name} {at}", size, unit) for at, pair in enumerate(list_of(values, name)))
+    """Ranges in the order of the text that do not overlap."""
+    spans = tuple(_range(pair, f"{name} {at}", size, unit) for at, pair in enumerate(list_of(values, name)))
     for at, (left, right) in enumerate(zip(spans, spans[1:], strict=False)):
         if right.start < left.end:
             raise Misfit(f"{name} {at} and {at + 1} overlap or are out of order; sort them")
     return spans
 
 
-def _found(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
-    """Where words given as strings stand in the text, one after the other."""
+def _locate(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
+    """The ranges of words given as strings, one after the other in the text."""
     spans, at = [], 0
     for number, word in enumerate(words):
         start = text.find(word, at)
@@ -155,17 +156,13 @@ def _found(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
-    """Writes one record on each line; in words where the source was, and only single spaces divide them."""
-    write_lines((record_of_document(document) for document in documents), path)
+    """Writes one record per line; in words where the source was and only single spaces separate them."""
+    write_lines(map(record_of_document, documents), path)
 
 
-def record_of_document(document: Document) -> dict[str, Any]:
+def record_of_document(document: Document) -> Json:
     """The record of one document as plain data, with everything that was kept in `meta`."""
-    record: dict[str, Any] = {"id": document.id}
-    if document.group is not None:
-        record["doc_id"] = document.group
-    if document.dataset != "main":
-        record["dataset"] = document.dataset
+    record: Json = {"id": document.id, **group_and_dataset(document)}
     meta = {key: value for key, value in document.meta.items() if key != SHAPE}
     if document.meta.get(SHAPE) == WORDS and (in_words := _word_record(document)):
         return with_meta({**record, **in_words}, meta, _OWN)
@@ -178,46 +175,40 @@ def record_of_document(document: Document) -> dict[str, Any]:
     return with_meta(record, meta, _OWN)
 
 
-def _word_record(document: Document) -> dict[str, Any] | None:
+def _word_record(document: Document) -> Json | None:
     """The words and ranges of words, or None where they could not give the document back."""
     words = [document.text[word.start : word.end] for word in document.words or ()]
-    if document.words is None or "" in words or Document.from_words("", tuple(words)).words != document.words:
+    if document.words is None or "" in words or " ".join(words) != document.text:
         return None
-    if " ".join(words) != document.text:
+    if Document.from_words("", tuple(words)).words != document.words:
         return None
     ranges = WordRanges(document.words)
-    entities = []
-    for entity in document.entities:
-        spans = [ranges.exact(span) for span in entity.spans]
-        if None in spans:
-            return None
-        entities.append(_entity_record(document, entity, [span for span in spans if span is not None]))
-    record: dict[str, Any] = {"tokens": words, "entities": entities}
+    spans = [[ranges.exact(span) for span in entity.spans] for entity in document.entities]
+    sentences = [ranges.exact(span) for span in document.sentences or ()]
+    if any(None in row for row in (*spans, sentences)):
+        return None
+    rows = zip(document.entities, spans, strict=True)
+    record: Json = {"tokens": words, "entities": [_entity_record(document, *row) for row in rows]}
     if document.sentences is not None:
-        sentences = [ranges.exact(span) for span in document.sentences]
-        if None in sentences:
-            return None
-        record["sentences"] = [list(span) for span in sentences if span is not None]
+        record["sentences"] = [list(span) for span in sentences if span]
     return record
 
 
-def _entity_record(document: Document, entity: Entity, spans: Iterable[Span]) -> dict[str, Any]:
-    pairs = [list(span) for span in spans]
-    record: dict[str, Any] = {"label": entity.label}
+def _entity_record(document: Document, entity: Entity, spans: Iterable[Span | None]) -> Json:
+    pairs = [list(span) for span in spans if span]
+    record: Json = {"label": entity.label}
     record |= {"start": pairs[0][0], "end": pairs[0][1]} if len(pairs) == 1 else {"fragments": pairs}
     if entity.score != 1.0:
         record["score"] = entity.score
     meta: Mapping[str, Any] = entity.meta
-    if isinstance(meta.get("text"), str):  # a surface that was read and checked: the entity may have been moved since
+    if isinstance(meta.get("text"), str):  # a surface that was read and checked: the entity may have moved since
         meta = {**meta, "text": document.text_of(entity)}
     return with_meta(record, meta, _OWN_OF_ENTITY)
 
 
 FORMAT = Format(
-    name="jsonl",
-    read=read,
-    write=write,
-    suffixes=(".jsonl", ".ndjson"),
-    holds=Holds(words=True, sentences=True, groups=True, meta=True, scores=True, datasets=True),
-    description="one JSON record on each line, with characters or with words (Wingspan)",
+    "jsonl",
+    read,
+    write,
+    Holds(words=True, sentences=True, groups=True, scores=True, document_keys=ALL, entity_keys=ALL),
 )

@@ -1,4 +1,4 @@
-"""PubTator: `id|t|title` and `id|a|abstract`, then one mention on each line, divided by tabs.
+"""PubTator: `id|t|title` and `id|a|abstract`, then one mention per line, with columns divided by tabs.
 
 Offsets count over the title, one separator and the abstract, in code points. A blank line ends a document.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from wingspan.corpora.formats import PASSAGE, Format, Holds
 from wingspan.corpora.formats.conversion_loss import changed
-from wingspan.corpora.formats.records import refuse_fragments, shorten
+from wingspan.corpora.formats.records import Json, refuse_fragments, shorten
 from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entities_of
 from wingspan.files import CorpusError, Problems, atomic_write, read_lines
 from wingspan.text import Document, Entity
@@ -33,7 +33,7 @@ Lines = Callable[[], Iterable[tuple[int, str]]]
 
 
 @dataclass
-class _Block:
+class _Article:
     """The lines of one document."""
 
     id: str
@@ -51,28 +51,21 @@ def _parsed(lines: Lines, path: Path, problems: Problems) -> Iterator[Document]:
     times = Counter(_first_lines(lines()))
     seen: Counter[str] = Counter()
     units: Counter[str] = Counter()
-    otherwise = 0
-
-    def finish(block: _Block) -> Document:
-        nonlocal otherwise
-        text = " ".join(passage for _, passage in block.passages)
-        if len(block.passages) > 1 and not block.passages[-1][1]:
-            text = text[:-1]  # an empty abstract divides nothing
-        unit = best_unit(text, block.mentions)
+    inexact = 0
+    for article in _articles(lines(), path, problems):
+        text = _text(article.passages)
+        unit = best_unit(text, article.mentions)
         units[unit] += 1
-        entities, alike = entities_of(text, block.mentions, unit, lambda line, why: problems.add(path, line, why))
-        otherwise += alike
-        name, group = block.id, None
-        if times[block.id] > 1:
-            name, group = f"{block.id}-p{seen[block.id]}", block.id
-            seen[block.id] += 1
-        layout: dict[str, Any] = {"passages": [[letter, len(passage)] for letter, passage in block.passages]}
-        if block.relations:
-            layout["relations"] = block.relations
-        return Document(name, text, tuple(entities), group=group, meta={_META: layout})
-
-    for block in _blocks(lines(), path, problems):
-        yield finish(block)
+        entities, alike = entities_of(text, article.mentions, unit, lambda line, why: problems.add(path, line, why))
+        inexact += alike
+        name, group = article.id, None
+        if times[article.id] > 1:
+            name, group = f"{article.id}-p{seen[article.id]}", article.id
+            seen[article.id] += 1
+        kept: Json = {"passages": [[letter, len(passage)] for letter, passage in article.passages]}
+        if article.relations:
+            kept["relations"] = article.relations
+        yield Document(name, text, tuple(entities), group=group, meta={_META: kept})
     if not units:
         problems.note(path, "no document in it; a document starts with a line such as 123|t|Title")
     for unit in UNITS[1:]:
@@ -80,8 +73,14 @@ def _parsed(lines: Lines, path: Path, problems: Problems) -> Iterator[Document]:
             problems.note(
                 path, f"the surfaces of {units[unit]} documents fit if offsets count {unit}; they are read so"
             )
-    if otherwise:
-        problems.note(path, f"{otherwise} surfaces are written otherwise than the text at their offsets, which is kept")
+    if inexact:
+        problems.note(path, f"{inexact} surfaces are written otherwise than the text at their offsets, which is kept")
+
+
+def _text(passages: list[tuple[str, str]]) -> str:
+    """The passages with one blank between them; an empty one at the end adds none."""
+    text = " ".join(passage for _, passage in passages)
+    return text[:-1] if len(passages) > 1 and not passages[-1][1] else text
 
 
 def _first_lines(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
@@ -93,29 +92,29 @@ def _first_lines(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
         fresh = not line.strip()
 
 
-def _blocks(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> Iterator[_Block]:
-    block: _Block | None = None
+def _articles(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> Iterator[_Article]:
+    article: _Article | None = None
     fresh = True
     for number, line in lines:
         if not line.strip():
             fresh = True
             continue
         if passage := PASSAGE.match(line):
-            if block is None or fresh or passage[2] == "t":
-                if block:
-                    yield block
-                block = _Block(passage[1].strip())
-            block.passages.append((passage[2], passage[3]))
-        elif block is None or line.split("\t")[0].strip() != block.id:
+            if article is None or fresh or passage[2] == "t":
+                if article:
+                    yield article
+                article = _Article(passage[1].strip())
+            article.passages.append((passage[2], passage[3]))
+        elif article is None or line.split("\t")[0].strip() != article.id:
             problems.add(path, number, f"{shorten(line)} belongs to no document; write its id|t|title line before it")
         else:
-            _add_row(block, line.split("\t")[1:], number, path, problems)
+            _add_row(article, line.split("\t")[1:], number, path, problems)
         fresh = False
-    if block:
-        yield block
+    if article:
+        yield article
 
 
-def _add_row(block: _Block, columns: list[str], line: int, path: Path, problems: Problems) -> None:
+def _add_row(article: _Article, columns: list[str], line: int, path: Path, problems: Problems) -> None:
     """A mention (start, end, surface, label and, if known, concept id), or a relation."""
     if len(columns) >= 2 and _NUMBER.fullmatch(columns[0]) and _NUMBER.fullmatch(columns[1]):
         if len(columns) < 4 or not columns[3].strip():
@@ -123,19 +122,19 @@ def _add_row(block: _Block, columns: list[str], line: int, path: Path, problems:
                 path, line, "a mention without a label; give id, start, end, surface and label, divided by tabs"
             )
             return
-        meta: dict[str, Any] = {"concept_id": columns[4]} if len(columns) > 4 and columns[4] else {}
+        meta: Json = {"concept_id": columns[4]} if len(columns) > 4 and columns[4] else {}
         if len(columns) > 5:
             meta[_MORE] = columns[5:]
         pieces = ((int(columns[0]), int(columns[1])),)
-        block.mentions.append(Mention(columns[3], pieces, columns[2], line, meta))
+        article.mentions.append(Mention(columns[3], pieces, columns[2], line, meta))
     elif len(columns) >= 2:
-        block.relations.append(columns)
+        article.relations.append(columns)
     else:
         problems.add(path, line, "neither text, nor mention, nor relation; divide columns by tabs")
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
-    """Writes the text as title and abstract, with a blank in place of each line end, and one mention on each line."""
+    """Writes the text as title and abstract, with a blank in place of each line end, and one mention per line."""
     seen: set[str] = set()
     with atomic_write(path) as out:
         for document in documents:
@@ -145,12 +144,16 @@ def write(documents: Iterable[Document], path: Path) -> None:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    for letter, passage in _passages(document):
-        yield f"{document.id}|{letter}|{passage}"
+    kept = document.meta.get(_META)
+    kept = kept if isinstance(kept, dict) else {}
+    for letter, passage in _passages(document.text, kept.get("passages")):
+        yield f"{document.id}|{letter}|{_LINE_END.sub(' ', passage)}"
     for entity in document.entities:
         yield "\t".join([document.id, *_columns(document, entity)])
-    for relation in _layout(document).get("relations", []):
-        yield "\t".join([document.id, *(_BREAK.sub(" ", str(value)) for value in relation)])
+    relations = kept.get("relations")
+    if isinstance(relations, list) and all(isinstance(row, list) and len(row) > 1 for row in relations):
+        for relation in relations:
+            yield "\t".join([document.id, *(_BREAK.sub(" ", str(value)) for value in relation)])
 
 
 def _check_id(name: str, seen: set[str]) -> None:
@@ -163,32 +166,18 @@ def _check_id(name: str, seen: set[str]) -> None:
     seen.add(name)
 
 
-def _layout(document: Document) -> dict[str, Any]:
-    """What was kept of the file's lines, as far as it is what this module would have kept."""
-    layout = document.meta.get(_META)
-    if not isinstance(layout, dict):
-        return {}
-    passages, relations = layout.get("passages"), layout.get("relations")
-    fit = isinstance(passages, list) and all(
-        isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], int)
-        for row in passages
-    )
-    rows = isinstance(relations, list) and all(isinstance(row, list) and len(row) > 1 for row in relations)
-    return {"passages": passages if fit else [], "relations": relations if rows else []}
-
-
-def _passages(document: Document) -> list[tuple[str, str]]:
-    """The passages that were read, else the first line as title and the rest as abstract."""
-    text = document.text
-    given = _layout(document).get("passages", [])
+def _passages(text: str, sizes: Any) -> list[tuple[str, str]]:
+    """The passages that were read, as far as they make up the text; else the first line as title, and the rest."""
     passages, at = [], 0
-    for letter, size in given:
-        passages.append((str(letter), text[at : at + size]))
-        at += size + 1
-    if given and " ".join(passage for _, passage in passages).removesuffix(" ") == text.removesuffix(" "):
-        return [(letter, _LINE_END.sub(" ", passage)) for letter, passage in passages]
+    for row in sizes if isinstance(sizes, list) else ():
+        if not (isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], int)):
+            break
+        passages.append((row[0], text[at : at + row[1]]))
+        at += row[1] + 1
+    if passages and _text(passages) == text:
+        return passages
     title, _, abstract = text.partition("\n")
-    return [("t", _LINE_END.sub(" ", title)), ("a", _LINE_END.sub(" ", abstract))]
+    return [("t", title if abstract else text), ("a", abstract)]
 
 
 def _columns(document: Document, entity: Entity) -> list[str]:
@@ -203,17 +192,9 @@ def _columns(document: Document, entity: Entity) -> list[str]:
 
 
 def _changes(document: Document) -> Counter[str]:
-    """A relation or column that would not be one again: the lines to be written show it."""
-    lines = list(enumerate(_lines(replace(document, id="1")), 1))  # what is wrong with an id, the writer says
+    """Relations and columns that would not come back: the lines to be written show it."""
+    lines = list(enumerate(_lines(replace(document, id="1")), 1))  # the writer reports problems with ids
     return changed(document, _parsed(lambda: lines, Path("document"), Problems("skip")), _HOLDS)
 
 
-FORMAT = Format(
-    name="pubtator",
-    read=read,
-    write=write,
-    suffixes=(".pubtator", ".pubtator.txt"),
-    holds=_HOLDS,
-    description="title and abstract with one mention on each line (PubTator); line ends become blanks",
-    changes=_changes,
-)
+FORMAT = Format("pubtator", read, write, _HOLDS, _changes)

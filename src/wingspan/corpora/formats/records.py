@@ -1,24 +1,43 @@
-"""JSON files of records: a list, or one record on each line. Records are read one by one, with their lines."""
+"""JSON records: read one by one with their lines, checked value by value, and written with every key they came with."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wingspan.corpora.formats import Format, Holds
 from wingspan.files import CorpusError, Problems, atomic_write, numbered, read_json_lines, read_lines, read_text
 from wingspan.text import Document, Entity, Span
+
+Json = dict[str, Any]
+
+META = "_meta"
+"""Where a JSON format keeps keys of other formats that have the name of one of its own keys."""
+SHAPE, WORDS = "record_shape", "words"
+"""The key in `meta`, and its value, with which readers of word formats ask for word records in JSON-lines."""
+FAR = 10**12
+"""No text is this long; larger numbers are not offsets."""
+COMMON = frozenset({"doc_id", "dataset"})
+ASTRAL = 0xFFFF
+"""Code points above this one are two units in UTF-16, which JavaScript counts in."""
+UNITS = ("code points", "utf-16", "code points, CR LF as one", "utf-16, CR LF as one")
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+class Misfit(ValueError):
+    """A record or an entity that cannot be used, in one sentence; file and line are added where it is reported."""
+
+
 @dataclass(frozen=True)
-class Place:
-    """Where a record stands, for messages and for the names of records without an id."""
+class RecordRef:
+    """One record of a file, for messages and for naming records without an id."""
 
     path: Path
     line: int | None
@@ -27,38 +46,64 @@ class Place:
 
     @property
     def name(self) -> str:
-        """An id for a record that has none."""
+        """An id for a record without one."""
         return numbered(self.path, self.number)
 
     def complain(self, message: str) -> None:
-        """Tells what does not fit."""
+        """Reports a problem with this record."""
         self.problems.add(self.path, self.line, f"record {self.number}: {message}")
 
 
-def read_documents(
-    path: Path, problems: Problems, build: Callable[[dict[str, Any], Place], Iterable[Document]]
+Build = Callable[[Json, RecordRef], Iterable[Document]]
+
+
+def json_format(
+    name: str,
+    build: Build,
+    record: Callable[[Document], Json],
+    holds: Holds,
+    *,
+    as_list: bool = False,
+    changes: Callable[[Document], Counter[str]] | None = None,
+) -> Format:
+    """A format of JSON records: `build` makes documents of a record, and `record` a record of a document."""
+
+    def read(path: Path, problems: Problems) -> Iterator[Document]:
+        return read_documents(path, problems, build)
+
+    def write(documents: Iterable[Document], path: Path) -> None:
+        (write_list if as_list else write_lines)(map(record, documents), path)
+
+    return Format(name, read, write, holds, changes)
+
+
+# Reading and writing files of records: a JSON list, or one record per line
+
+
+def read_documents(path: Path, problems: Problems, build: Build) -> Iterator[Document]:
+    """The documents that `build` makes of the records of a file."""
+    return build_documents(read_records(path, problems), path, problems, build)
+
+
+def build_documents(
+    records: Iterable[tuple[int | None, Json]], path: Path, problems: Problems, build: Build
 ) -> Iterator[Document]:
-    """The documents that `build` makes of the records; a record that does not fit is told and left out."""
-    for number, (line, record) in enumerate(read_records(path, problems), 1):
-        place = Place(path, line, number, problems)
+    """The documents that `build` makes of the records; a record that does not fit is reported and left out."""
+    for number, (line, record) in enumerate(records, 1):
+        ref = RecordRef(path, line, number, problems)
         try:
-            yield from build(record, place)
+            yield from build(record, ref)
         except Misfit as misfit:
-            place.complain(f"{misfit}; mend the record, or leave it out with --on-error skip")
+            ref.complain(f"{misfit}; mend the record, or leave it out with --on-error skip")
 
 
-def read_records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a JSON list, or of a file with one record on each line, with their lines."""
-    if _starts_list(path):
-        return _read_list(path, problems)
-    return read_json_lines(path, problems)
+def read_records(path: Path, problems: Problems) -> Iterator[tuple[int, Json]]:
+    """The records of a JSON list, or of a file with one record per line, with their lines."""
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    return (_read_list if first.lstrip().startswith("[") else read_json_lines)(path, problems)
 
 
-def _starts_list(path: Path) -> bool:
-    return next((line.lstrip().startswith("[") for _, line in read_lines(path) if line.strip()), False)
-
-
-def _read_list(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_list(path: Path, problems: Problems) -> Iterator[tuple[int, Json]]:
     """Parses record by record, so that only the text and one record are in memory, and every record has its line."""
     text = read_text(path)
     decoder = json.JSONDecoder()
@@ -93,57 +138,39 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def write_list(records: Iterable[dict[str, Any]], path: Path) -> None:
-    """Writes a JSON list with one record on each line."""
+def write_list(records: Iterable[Json], path: Path) -> None:
+    """Writes a JSON list with one record per line."""
     with atomic_write(path) as out:
         out.write("[")
         for number, record in enumerate(records):
-            out.write(",\n" if number else "\n")
-            out.write(dumps(record))
+            out.write((",\n" if number else "\n") + dumps(record))
         out.write("\n]\n")
 
 
-def write_lines(records: Iterable[dict[str, Any]], path: Path) -> None:
-    """Writes one JSON record on each line."""
+def write_lines(records: Iterable[Json], path: Path) -> None:
+    """Writes one JSON record per line."""
     with atomic_write(path) as out:
-        for record in records:
-            out.write(dumps(record) + "\n")
+        out.writelines(dumps(record) + "\n" for record in records)
 
 
-def dumps(record: dict[str, Any]) -> str:
-    """A record as one line; what JSON does not know, such as dates in `meta`, becomes a string."""
+def dumps(record: Json) -> str:
+    """A record as one line; values that JSON does not know, such as dates in `meta`, become strings."""
     return json.dumps(record, ensure_ascii=False, default=str)
 
 
-# --- Checks on values that come out of a file. What does not fit is a `Misfit`: one sentence, told with file and
-# line.
-
-
-META = "_meta"
-"""Where a JSON format keeps keys of other formats that have the name of one of its own."""
-
-SHAPE, WORDS = "record_shape", "words"
-"""The key in `meta`, and its value, by which readers of word formats ask for word records in JSON-lines."""
-FAR = 10**12
-"""No text is as long as this; larger numbers are no offsets."""
-COMMON = frozenset({"doc_id", "dataset"})
-
-
-class Misfit(ValueError):
-    """A record or an entity that cannot be used as it is."""
+# Checks of values that come out of a file
 
 
 def text_of(value: Any, name: str) -> str:
     """A string that can be written again: half a surrogate pair cannot."""
     if not isinstance(value, str):
         raise Misfit(f"{name} is {kind_of(value)}, not a string")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise Misfit(
-                f"{name} holds half of a surrogate pair at character {error.start}; write the character whole"
-            ) from None
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Misfit(
+            f"{name} holds half of a surrogate pair at character {error.start}; write the character whole"
+        ) from None
     return value
 
 
@@ -156,7 +183,7 @@ def label_of(value: Any) -> str:
 
 
 def list_of(value: Any, name: str) -> list[Any]:
-    """A list; nothing at all counts as an empty one."""
+    """A list; a missing one is empty."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -164,11 +191,16 @@ def list_of(value: Any, name: str) -> list[Any]:
     return value
 
 
-def record_of(value: Any, name: str) -> dict[str, Any]:
+def record_of(value: Any, name: str) -> Json:
     """An object with keys."""
     if not isinstance(value, dict):
         raise Misfit(f"{name} is {kind_of(value)}, not an object with keys")
     return value
+
+
+def records_of(value: Any, name: str, one: str) -> list[Json]:
+    """A list of objects; a missing one is empty. `one` names a single object in messages."""
+    return [record_of(item, one) for item in list_of(value, name)]
 
 
 def words_of(value: Any, name: str) -> tuple[str, ...]:
@@ -193,7 +225,7 @@ def whole(value: Any, name: str) -> int:
 
 
 def span_of(start: Any, end: Any, size: int, unit: str = "characters") -> Span:
-    """A half-open range that holds something and lies inside of the text."""
+    """A half-open range that is not empty and lies inside the text."""
     span = Span(whole(start, "start"), whole(end, "end"))
     if span.start >= span.end:
         raise Misfit(f"{span.start}-{span.end} holds nothing; ends are half-open, so end must be greater than start")
@@ -202,28 +234,36 @@ def span_of(start: Any, end: Any, size: int, unit: str = "characters") -> Span:
     return span
 
 
-def same_surface(found: str, given: Any, span: Span) -> None:
+def pair_of(value: Any, name: str) -> tuple[Any, Any]:
+    """The two values of [start, end]."""
+    pair = list_of(value, name)
+    if len(pair) != 2:
+        raise Misfit(f"{name} has {len(pair)} numbers, not [start, end]")
+    return pair[0], pair[1]
+
+
+def same_surface(ours: str, theirs: Any, span: Span) -> None:
     """Compares the text at the offsets with the surface form that the file gives, white space aside."""
-    if isinstance(given, str) and found.split() != given.split():
-        raise Misfit(f"the text at {span.start}-{span.end} is {shorten(found)}, the file says {shorten(given)}")
+    if isinstance(theirs, str) and ours.split() != theirs.split():
+        raise Misfit(f"the text at {span.start}-{span.end} is {shorten(ours)}, the file says {shorten(theirs)}")
 
 
-def gather(values: Iterable[Any], build: Callable[[Any], Entity], complain: Callable[[str], None]) -> list[Entity]:
-    """The entities that fit; the others are told one by one."""
+def gather(values: Iterable[Any], build: Callable[[Any], Entity], ref: RecordRef) -> tuple[Entity, ...]:
+    """The entities that fit; each of the others is reported."""
     entities = []
-    for at, value in enumerate(values):
+    for number, value in enumerate(values, 1):
         try:
             entities.append(build(value))
         except Misfit as misfit:
-            complain(f"entity {at + 1}: {misfit}; mend or remove it, or skip such entities with --on-error skip")
-    return entities
+            ref.complain(f"entity {number}: {misfit}; mend or remove it, or skip such entities with --on-error skip")
+    return tuple(entities)
 
 
-def identity(record: Mapping[str, Any], key: str, otherwise: str) -> str:
-    """The id that a record gives itself, as a string."""
+def identity(record: Mapping[str, Any], key: str, default: str) -> str:
+    """The id of a record, as a string."""
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        return otherwise
+        return default
     return text_of(str(value), key)
 
 
@@ -237,41 +277,8 @@ def score_of(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1.0
 
 
-def other_keys(record: Mapping[str, Any], own: frozenset[str]) -> dict[str, Any]:
-    """The keys that a format does not know, to be kept in `meta`."""
-    kept = {key: value for key, value in record.items() if key not in own and key != META}
-    stored = record.get(META)
-    return {**kept, **stored} if isinstance(stored, dict) else kept
-
-
-def with_meta(record: dict[str, Any], meta: Mapping[str, Any], own: frozenset[str]) -> dict[str, Any]:
-    """A record and the keys that were kept for it; those named like one of its own go under `_meta`."""
-    plain = {key: value for key, value in meta.items() if key not in own and key != SHAPE}
-    hidden = {key: value for key, value in meta.items() if key in own}
-    return {**record, **plain, **({META: hidden} if hidden else {})}
-
-
-def common_fields(record: Mapping[str, Any], own: frozenset[str], **meta: Any) -> dict[str, Any]:
-    """What JSON formats have no key of their own for: group (`doc_id`), dataset, and the keys kept in `meta`."""
-    dataset = record.get("dataset")
-    return {
-        "group": identity(record, "doc_id", "") or None,
-        "dataset": text_of(dataset, "dataset") if isinstance(dataset, str) and dataset else "main",
-        "meta": {**other_keys(record, own | COMMON), **meta},
-    }
-
-
-def with_common_fields(record: dict[str, Any], document: Document, own: frozenset[str]) -> dict[str, Any]:
-    """A record with group, dataset and meta of its document."""
-    if document.group is not None:
-        record["doc_id"] = document.group
-    if document.dataset != "main":
-        record["dataset"] = document.dataset
-    return with_meta(record, document.meta, own | COMMON)
-
-
 def refuse_fragments(document: Document, tool: str) -> None:
-    """Stops a writer whose format has one range for each entity; `convert --lossy` makes such documents fit."""
+    """Stops a writer whose format has one range per entity; `convert --lossy` makes such documents fit."""
     for entity in document.entities:
         if entity.discontinuous:
             raise CorpusError(
@@ -281,13 +288,11 @@ def refuse_fragments(document: Document, tool: str) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words that a user of JSON knows."""
+    """The type of a value, in words that a user of JSON knows."""
     if value is None:
         return "missing"
-    if isinstance(value, bool):
-        return "true or false"
-    names = {str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return names.get(type(value), type(value).__name__)
+    names = {bool: "true or false", str: "a string", int: "a number", float: "a number", list: "a list"}
+    return {**names, dict: "an object"}.get(type(value), type(value).__name__)
 
 
 def shorten(text: str, size: int = 40) -> str:
@@ -295,14 +300,82 @@ def shorten(text: str, size: int = 40) -> str:
     return repr(text if len(text) <= size else text[: size - 3] + "...")
 
 
-# --- Offsets in other units than code points: UTF-16 units, and texts in which a browser made one character of CR
-# LF.
+# Keys that a format has no place for: read into `meta`, written back
 
 
-ASTRAL = 0xFFFF
-"""Code points above this one are two units in UTF-16, which is what JavaScript counts in."""
+def other_keys(record: Mapping[str, Any], own: frozenset[str]) -> Json:
+    """The keys that a format does not know, to be kept in `meta`."""
+    kept = {key: value for key, value in record.items() if key not in own and key != META}
+    stored = record.get(META)
+    return {**kept, **stored} if isinstance(stored, dict) else kept
 
-UNITS = ("code points", "utf-16", "code points, CR LF as one", "utf-16, CR LF as one")
+
+def with_meta(record: Json, meta: Mapping[str, Any], own: frozenset[str]) -> Json:
+    """A record and the keys that were kept for it; keys with the name of one of its own go under `_meta`."""
+    plain = {key: value for key, value in meta.items() if key not in own and key != SHAPE}
+    hidden = {key: value for key, value in meta.items() if key in own}
+    return {**record, **plain, **({META: hidden} if hidden else {})}
+
+
+def common_fields(record: Mapping[str, Any], own: frozenset[str], **meta: Any) -> Json:
+    """Fields that most JSON formats have no key for: group (`doc_id`), dataset, and the keys kept in `meta`."""
+    dataset = record.get("dataset")
+    return {
+        "group": identity(record, "doc_id", "") or None,
+        "dataset": text_of(dataset, "dataset") if isinstance(dataset, str) and dataset else "main",
+        "meta": {**other_keys(record, own | COMMON), **meta},
+    }
+
+
+def with_common_fields(record: Json, document: Document, own: frozenset[str]) -> Json:
+    """A record with the group, dataset and meta of its document."""
+    return with_meta({**record, **group_and_dataset(document)}, document.meta, own | COMMON)
+
+
+def group_and_dataset(document: Document) -> Json:
+    """The keys `doc_id` and `dataset`, where they say something."""
+    group = {} if document.group is None else {"doc_id": document.group}
+    return group if document.dataset == "main" else {**group, "dataset": document.dataset}
+
+
+@dataclass(frozen=True)
+class EntityKeys:
+    """The keys under which a JSON format has an entity of one range; all other keys are kept in `meta`."""
+
+    label: str
+    start: str = "start"
+    end: str = "end"
+    score: bool = True
+    surface: str | None = None
+    derived: tuple[str, ...] = ()
+    """Keys that follow from the others and are written anew."""
+
+    @property
+    def own(self) -> frozenset[str]:
+        """All of them."""
+        keys = {self.label, self.start, self.end, *self.derived}
+        return frozenset(keys | ({"score"} if self.score else set()) | ({self.surface} if self.surface else set()))
+
+    def read(self, value: Any, text: str | tuple[str, ...]) -> Entity:
+        """An entity of a text, in characters, or of words, in words."""
+        raw = record_of(value, "an entity")
+        unit = "characters" if isinstance(text, str) else "words"
+        span = span_of(raw.get(self.start), raw.get(self.end), len(text), unit)
+        if self.surface:
+            inside = text[span.start : span.end]
+            same_surface(inside if isinstance(inside, str) else " ".join(inside), raw.get(self.surface), span)
+        score = score_of(raw.get("score")) if self.score else 1.0
+        return Entity(label_of(raw.get(self.label)), (span,), score, other_keys(raw, self.own))
+
+    def write(self, entity: Entity, span: Span, **derived: Any) -> Json:
+        """The object of an entity at a range of characters or words."""
+        row = {self.label: entity.label, self.start: span.start, self.end: span.end, **derived}
+        if self.score and entity.score != 1.0:
+            row["score"] = entity.score
+        return with_meta(row, entity.meta, self.own)
+
+
+# Offsets in other units than code points
 
 
 def positions(text: str, unit: str) -> Sequence[int]:
@@ -310,12 +383,8 @@ def positions(text: str, unit: str) -> Sequence[int]:
     wide, joined = unit.startswith("utf-16"), unit.endswith("as one")
     if (not wide or text.isascii()) and not (joined and "\r\n" in text):
         return range(len(text) + 1)
-    found: list[int] = []
+    places: list[int] = []
     for at, character in enumerate(text):
-        if joined and character == "\n" and text[at - 1 : at] == "\r":
-            continue
-        found.append(at)
-        if wide and ord(character) > ASTRAL:
-            found.append(at)
-    found.append(len(text))
-    return found
+        if not (joined and character == "\n" and text[at - 1 : at] == "\r"):
+            places += [at] * (1 + (wide and ord(character) > ASTRAL))
+    return [*places, len(text)]

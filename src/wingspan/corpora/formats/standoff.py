@@ -1,7 +1,7 @@
-"""Mentions of standoff formats: offsets and the surface that the file gives beside them, checked against the text.
+"""Mentions of standoff formats: offsets, and the surface beside them in the file, checked against the text.
 
-Formats say what offsets count, tools often count something else. The surfaces decide: the unit in which most of them
-fit is the one that the file was written in.
+Formats define what offsets count, and tools often count something else. The surfaces decide: a file was written in the
+unit in which most of them fit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from wingspan.corpora.formats.records import positions, shorten
 from wingspan.text import Entity, Span
 
 UNITS = ("code points", "utf-16", "bytes")
-_HALF = -1  # an offset inside of a character
+_HALF = -1  # an offset inside a character
 
 
 @dataclass(frozen=True)
 class Mention:
-    """One annotation as it stands in a file: pieces in the file's unit, relative to its text."""
+    """One annotation of a file: its pieces in the file's unit, relative to the text."""
 
     label: str
     pieces: tuple[tuple[int, int], ...]
@@ -30,16 +30,15 @@ class Mention:
 
 
 def code_points(text: str, unit: str) -> Sequence[int]:
-    """Where each offset of the unit lies in code points; -1 inside of a character. The end is included."""
+    """Where each offset of the unit lies in code points; -1 inside a character. The end is included."""
     if unit != "bytes":
         return positions(text, unit)
     if text.isascii():
         return range(len(text) + 1)
-    found: list[int] = []
+    places: list[int] = []
     for at, character in enumerate(text):
-        found.append(at)
-        found.extend([_HALF] * (len(character.encode("utf-8", "surrogatepass")) - 1))
-    return [*found, len(text)]
+        places += [at, *[_HALF] * (len(character.encode("utf-8", "surrogatepass")) - 1)]
+    return [*places, len(text)]
 
 
 def best_unit(text: str, mentions: Sequence[Mention]) -> str:
@@ -81,7 +80,7 @@ def fits(text: str, spans: Sequence[Span], mention: Mention) -> bool:
     """Whether the text at the spans is the surface, white space aside."""
     if mention.surface is None:
         return True
-    ours, theirs = _found(text, spans).split(), mention.surface.split()
+    ours, theirs = _surface(text, spans).split(), mention.surface.split()
     # tools join fragments with a blank, or with nothing
     return ours == theirs or (len(spans) > 1 and "".join(ours) == "".join(theirs))
 
@@ -93,42 +92,42 @@ def entities_of(
     complain: Callable[[int | None, str], None],
     merge: Callable[[tuple[Span, ...], Mention], tuple[Span, ...]] | None = None,
 ) -> tuple[list[Entity], int]:
-    """The entities of a text, and how many surfaces are written otherwise but clearly mean the text at their place."""
+    """The entities of a text, and how many surfaces differ from the text at their place but clearly mean it."""
     places = code_points(text, unit)
-    entities, otherwise = [], 0
+    entities, inexact = [], 0
     for mention in mentions:
         spans = placed(text, mention, places)
         if isinstance(spans, str):
             complain(mention.line, spans)
             continue
         if not fits(text, spans, mention):
-            if not _alike(_found(text, spans), mention.surface or ""):
+            if not _alike(_surface(text, spans), mention.surface or ""):
                 complain(mention.line, _mismatch(text, spans, mention))
                 continue
-            otherwise += 1
+            inexact += 1
         entities.append(Entity(mention.label, merge(spans, mention) if merge else spans, meta=mention.meta))
-    return entities, otherwise
+    return entities, inexact
 
 
-def _found(text: str, spans: Sequence[Span]) -> str:
+def _surface(text: str, spans: Sequence[Span]) -> str:
     return " ".join(text[span.start : span.end] for span in spans)
 
 
-def _alike(found: str, given: str) -> bool:
-    """Equal but for case, blanks in place of signs, and ASCII in place of other letters (TNF-a for TNF-α)."""
-    return len(found) == len(given) and all(
-        ours == theirs or ours.casefold() == theirs.casefold() or theirs in " ?" or not ours.isascii()
-        for ours, theirs in zip(found, given, strict=True)
+def _alike(ours: str, theirs: str) -> bool:
+    """Whether they are equal but for case, blanks for signs, and ASCII for other letters (TNF-a for TNF-α)."""
+    return len(ours) == len(theirs) and all(
+        a == b or a.casefold() == b.casefold() or b in " ?" or not a.isascii()
+        for a, b in zip(ours, theirs, strict=True)
     )
 
 
 def _mismatch(text: str, spans: Sequence[Span], mention: Mention) -> str:
     surface = mention.surface or ""
     start, end = spans[0].start, spans[-1].end
-    told = f'entity "{mention.label}" at {start}-{end} is {shorten(_found(text, spans))} in the text, '
-    told += f"but the file says {shorten(surface)}"
+    message = f'entity "{mention.label}" at {start}-{end} is {shorten(_surface(text, spans))} in the text, '
+    message += f"but the file says {shorten(surface)}"
     places = [match.start() for match in re.finditer(re.escape(surface), text)] if len(spans) == 1 and surface else []
     if not places:
-        return f"{told}; correct the offsets or the surface"
+        return f"{message}; correct the offsets or the surface"
     nearest = min(places, key=lambda place: abs(place - start))
-    return f"{told}, which stands at {nearest}-{nearest + len(surface)}; correct the offsets"
+    return f"{message}, which stands at {nearest}-{nearest + len(surface)}; correct the offsets"

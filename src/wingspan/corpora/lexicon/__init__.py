@@ -7,7 +7,6 @@ A lexicon is made of a knowledge base (`concepts.py`) or of a corpus (`found_syn
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 import zlib
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from wingspan.corpora.lexicon.concepts import Concept, read_concepts
 from wingspan.corpora.words import each_word
-from wingspan.files import CorpusError, Problems
+from wingspan.files import CorpusError, Problems, atomic_path
 from wingspan.text import Document
 
 Ambiguous = Literal["all", "first", "type"]
@@ -231,25 +230,19 @@ def write_table(table: ConceptTable, folds: tuple[str, ...], path: Path) -> None
     if path.suffix != SUFFIX:
         raise CorpusError(f"{path}: a compact lexicon is a {SUFFIX} file; name it {path.name}{SUFFIX}")
     header = {"kind": _KIND, "version": _VERSION, "folds": folds, "types": table.types}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as out:
-            np.savez_compressed(
-                out,
-                header=np.frombuffer(json.dumps(header).encode(), _Bytes),
-                ids=np.frombuffer(table.ids.text, _Bytes),
-                id_sizes=_sizes(table.ids.ends),
-                names=np.frombuffer(table.names.text, _Bytes),
-                name_sizes=_sizes(table.names.ends),
-                names_of_concept=np.diff(table.first).astype(np.uint32),
-                checksums=table.checksums,
-                places=table.places,
-                kinds=table.kinds,
-            )
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with atomic_path(path) as part, part.open("wb") as out:
+        np.savez_compressed(
+            out,
+            header=np.frombuffer(json.dumps(header).encode(), _Bytes),
+            ids=np.frombuffer(table.ids.text, _Bytes),
+            id_sizes=_sizes(table.ids.ends),
+            names=np.frombuffer(table.names.text, _Bytes),
+            name_sizes=_sizes(table.names.ends),
+            names_of_concept=np.diff(table.first).astype(np.uint32),
+            checksums=table.checksums,
+            places=table.places,
+            kinds=table.kinds,
+        )
 
 
 def read_table(path: Path) -> tuple[ConceptTable, tuple[str, ...]]:
