@@ -5,8 +5,8 @@ python benchmarks/compress_generate.py --data DATA --lexicons FOLDER --seeds 1,2
 python benchmarks/compress_generate.py --compare --data DATA --predictions FOLDER \
     --output benchmarks/results/compress_generate-significance.jsonl
 
-The lexicons are diseases.npz and chemicals.npz (`wingspan lexicon`). Runs that the output file holds already are not
-run again; after `--time-budget` seconds none is started. `benchmarks/tables.py` makes the tables.
+The lexicons are diseases.sqlite and chemicals.sqlite (`wingspan lexicon`). Runs that the output file holds already are
+not run again; after `--time-budget` seconds none is started. `benchmarks/tables.py` makes the tables.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ COMPARED = (*SETTINGS, "supvib-proposals")
 GENERATES = ("supvib-spanreco", "all")
 # corpus: folder, label, lexicon
 CORPORA = {
-    "ncbi-disease": ("ncbi-disease", "Disease", "diseases.npz"),
-    "bc5cdr-disease": ("bc5cdr", "Disease", "diseases.npz"),
-    "bc5cdr-chemical": ("bc5cdr", "Chemical", "chemicals.npz"),
+    "ncbi-disease": ("ncbi-disease", "Disease", "diseases.sqlite"),
+    "bc5cdr-disease": ("bc5cdr", "Disease", "diseases.sqlite"),
+    "bc5cdr-chemical": ("bc5cdr", "Chemical", "chemicals.sqlite"),
 }
 # hiding words and dropping out span vectors was chosen for this encoder on these corpora's dev sets (tune_bundling.sh)
 SAME = {
@@ -134,7 +134,7 @@ def main() -> None:
     """Runs, or compares what the runs found."""
     parser = arguments(__doc__)
     parser.add_argument("--compare", action="store_true", help="no runs: significance from --predictions")
-    parser.add_argument("--lexicons", type=Path, help="folder of diseases.npz and chemicals.npz")
+    parser.add_argument("--lexicons", type=Path, help="folder of diseases.sqlite and chemicals.sqlite")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--systems", default=",".join(SETTINGS))

@@ -1,6 +1,6 @@
 """Does synonym training teach synonyms that were never seen? Token recall of held-out synonyms, paper 000's parts.
 
-python benchmarks/synonyms.py --corpus $WINGSPAN_DATA/ncbi-disease/train.jsonl --lexicon diseases.npz \
+python benchmarks/synonyms.py --corpus $WINGSPAN_DATA/ncbi-disease/train.jsonl --lexicon diseases.sqlite \
     --output benchmarks/results/synonyms.jsonl
 
 Every third synonym of each name is hidden from training. Then 200 entities are written greedily, by the synonyms'

@@ -35,7 +35,9 @@ def run(monkeypatch, capsys, tmp_path):
 
 
 def test_sources_are_merged_saved_and_covered(run, tmp_path):
-    out, _ = run("lexicon", "a.tsv", "b.obo", "--output", "c.npz", "--coverage", "corpus.jsonl", "--term", "LUNG SCAR")
+    out, _ = run(
+        "lexicon", "a.tsv", "b.obo", "--output", "c.sqlite", "--coverage", "corpus.jsonl", "--term", "LUNG SCAR"
+    )
     assert out.splitlines()[:-1] == [
         "Lexicon",
         "source   concepts  names",
@@ -53,13 +55,13 @@ def test_sources_are_merged_saved_and_covered(run, tmp_path):
         "  D:1 (Disease): lung scar; scar of lung",
         "  O:1 (illness): Lung scar; cicatrix of lung",
     ]
-    assert out.splitlines()[-1].startswith("c.npz: 0.00 MiB")
-    assert load("c.npz").synonyms("lung scar") == ("scar of lung", "cicatrix of lung")
+    assert out.splitlines()[-1].startswith("c.sqlite: 0.02 MiB")
+    assert load("c.sqlite").synonyms("lung scar") == ("scar of lung", "cicatrix of lung")
 
 
 def test_a_compact_lexicon_is_inspected_folded_and_restricted(run):
-    run("lexicon", "a.tsv", "b.obo", "--fold", "plural", "--output", "c.npz")
-    out, _ = run("lexicon", "c.npz", "--coverage", "corpus.jsonl", "--type", "disease", "--json", "-")
+    run("lexicon", "a.tsv", "b.obo", "--fold", "plural", "--output", "c.sqlite")
+    out, _ = run("lexicon", "c.sqlite", "--coverage", "corpus.jsonl", "--type", "disease", "--json", "-")
     figures = json.loads(out)
     assert (figures["concepts"], figures["names"], figures["types"], figures["folds"]) == (
         1,
@@ -67,12 +69,12 @@ def test_a_compact_lexicon_is_inspected_folded_and_restricted(run):
         ["Disease"],
         ["plural"],
     )
-    assert figures["sources"] == [{"source": "c.npz", "concepts": 3, "names": 7}]
+    assert figures["sources"] == [{"source": "c.sqlite", "concepts": 3, "names": 7}]
     (covered,) = figures["coverage"]
     assert (covered["corpus"], covered["labels"]["Disease"]["with_synonyms"]) == ("corpus.jsonl", 2)
     lines(Path("other.jsonl"), {**RECORD, "entities": RECORD["entities"][2:]})
-    run("lexicon", "c.npz", "--only-in", "other.jsonl", "--output", "small.npz")
-    assert [concept.id for concept in load("small.npz").concepts()] == ["G:1"]
+    run("lexicon", "c.sqlite", "--only-in", "other.jsonl", "--output", "small.sqlite")
+    assert [concept.id for concept in load("small.sqlite").concepts()] == ["G:1"]
 
 
 def test_a_corpus_is_a_source(run):
@@ -93,7 +95,7 @@ def test_what_does_not_fit_is_said_or_counted(run):
     Path("bad.obo").write_text(OBO + "nonsense\n" * 30)
     assert "bad.obo:6: 'nonsense' is no line of an OBO file; write tag: value" in run.refuses("lexicon", "bad.obo")
     out, _ = run("lexicon", "bad.obo", "--on-error", "skip", "--json", "figures.json")
-    assert "left out: 30 lines or records that do not fit" in out
+    assert "left out: 30 malformed lines or records" in out
     assert "... and 10 more; --json FILE has all of them" in out
     assert len(json.loads(Path("figures.json").read_text())["problems"]) == 30
 
@@ -102,12 +104,12 @@ def test_what_does_not_fit_is_said_or_counted(run):
     ("arguments", "reason"),
     [
         ([], "there is nothing to make a lexicon of; name a SOURCE"),
-        (["none.npz"], "none.npz: there is no such lexicon; check the path"),
+        (["none.sqlite"], "none.sqlite: there is no such lexicon; check the path"),
         (["none.tsv"], "none.tsv: there is no such file; check the path"),
         (["a.tsv", "--type", "Species"], "none of 2 concepts of type Species is left"),
         (["b.obo", "--only-in", "genes.jsonl"], "none of 1 different entities of genes.jsonl is among the 2 names"),
         (["b.obo", "--coverage", "genes.jsonl"], "genes.jsonl: of 1 entities 0 are among the 2 names of"),
-        (["a.tsv", "--output", "c.tsv"], "c.tsv: a compact lexicon is a .npz file"),
+        (["a.tsv", "--output", "c.tsv"], "c.tsv: a lexicon is saved as a .sqlite file"),
         (
             ["a.tsv", "--label-types", "Gene"],
             "--label-types Gene: write it as key=value, for example --label-types Disease=illness",

@@ -1,6 +1,6 @@
 import os
 import tracemalloc
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 
@@ -68,7 +68,7 @@ def test_rows_without_a_group_are_documents_and_what_they_make_up_together_is_to
     assert found.sentences.equal == found.sentences.total == 2, "the title is too short"
     assert kinds(rows(ABSTRACT), rows(ABSTRACT)) == {"exact": 2, "normalized": 0, "near": 0}
     whole = find_leaks({"train": rows(invented_text(5))}, {"test": [document(invented_text(5), "7")]})
-    assert [place.id for place in whole.sentences.covered] == ["7"]
+    assert [one.id for one in whole.sentences.covered] == ["7"]
 
 
 def test_short_texts_mean_nothing():
@@ -79,7 +79,7 @@ def test_short_texts_mean_nothing():
 def test_an_id_alone_is_no_leak():
     found = find_leaks({"a": [document(ABSTRACT, "12")]}, {"b": [document(invented_text(1), "12")]})
     assert (found.documents, found.leaking, found.shared_ids) == (0, 0, 1)
-    assert found.ids[0].to_dict() == {
+    assert asdict(found.ids[0]) == {
         "kind": "id",
         "train": {"file": "a", "id": "12"},
         "against": {"file": "b", "id": "12"},
@@ -93,7 +93,7 @@ def test_a_sentence_in_another_document_is_told_and_drops_nothing():
     found = find_leaks({"train": [quoting]}, {"test": [document(ABSTRACT)]})
     assert (found.documents, found.rows, found.sentences.equal, found.sentences.documents) == (0, {}, 1, 1)
     assert found.sentences.listed[0].text == "No headache was seen in any of them after seven days."
-    assert found.sentences.covered == ()
+    assert found.sentences.covered == []
 
 
 def test_mentions_are_counted_where_training_annotates_the_same_place():
@@ -122,9 +122,8 @@ def test_many_copies_are_all_dropped_and_few_listed(monkeypatch):
     assert found.rows == {"a": frozenset(range(5)), "b": frozenset({0})}
 
 
-def test_training_documents_are_not_kept(monkeypatch):
-    """A stream of them takes the memory of a block, however long it is."""
-    monkeypatch.setattr("wingspan.corpora.leaks.index.BLOCK", 3000)
+def test_training_documents_are_not_kept():
+    """A stream of them takes the memory of one, however long it is."""
     against = [document(invented_text(999))]
 
     def most(number: int) -> int:
@@ -139,9 +138,8 @@ def test_training_documents_are_not_kept(monkeypatch):
     assert many - few < 100 * len(invented_text(0))
 
 
-def test_nearly_equal_texts_are_those_with_half_of_their_windows_in_common(monkeypatch):
+def test_nearly_equal_texts_are_those_with_half_of_their_ngrams_in_common():
     """Against all pairs, one by one."""
-    monkeypatch.setattr("wingspan.corpora.leaks.index.BLOCK", 3000)
     draw = Random(4)
     texts = [invented_text(seed) for seed in range(20)]
     changed = [edited(text, draw, share) for text in texts for share in (0.02, 0.1, 0.15, 0.4)]

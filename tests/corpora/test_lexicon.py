@@ -2,13 +2,12 @@
 
 import random
 import re
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from wingspan.corpora import lexicon as lexicon_of_corpora
 from wingspan.corpora.lexicon import Lexicon, coverage, in_order, load, require_overlap, term_key
 from wingspan.corpora.lexicon.concepts import Concept
 from wingspan.files import CorpusError
@@ -101,9 +100,7 @@ def test_folding_finds_terms_and_keeps_names_apart():
         Lexicon.of([], ["case"])
 
 
-def test_lookup_is_that_of_a_dictionary(monkeypatch):
-    # checksums of three bits, so that nearly all of them coincide: the names themselves must decide
-    monkeypatch.setattr(lexicon_of_corpora, "crc32", lambda key: sum(key) % 8)
+def test_lookup_is_that_of_a_dictionary():
     draw = random.Random(1)
     words = [f"{first}{second}" for first in "abcé" for second in "wxyz"]
     concepts = [Concept(str(n), tuple(draw.sample(words, draw.randint(1, 4)))) for n in range(40)]
@@ -126,39 +123,65 @@ def test_the_vocabulary_counts_words(lexicon):
 
 def test_the_compact_file_gives_the_same_lexicon(tmp_path, lexicon):
     made = Lexicon.of(CONCEPTS, ["plural", "hyphen"])
-    made.save(tmp_path / "a.npz")
-    made.save(tmp_path / "b.npz")
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-    found = load(tmp_path / "a.npz", ambiguous="first")
+    made.save(tmp_path / "a.sqlite")
+    made.save(tmp_path / "b.sqlite")
+    assert (tmp_path / "a.sqlite").read_bytes() == (tmp_path / "b.sqlite").read_bytes()
+    found = load(tmp_path / "a.sqlite", ambiguous="first")
     assert list(found.concepts()) == list(made.concepts())
     assert found.folds == ("hyphen", "plural")
     assert found.synonyms("Beta Blockers") == ("beta-blocker", "Adrenergic Blocker")
     assert found.synonyms("cold") == ("Common Cold", "Coryza")
-    assert {path.name for path in tmp_path.iterdir()} == {"a.npz", "b.npz"}
-    with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
-        assert all(file[name].dtype in (np.uint8, np.uint32) for name in file.files)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.sqlite", "b.sqlite"}
+    found.save(tmp_path / "b.sqlite")
+    assert (tmp_path / "a.sqlite").read_bytes() == (tmp_path / "b.sqlite").read_bytes()
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        found.database.execute("DELETE FROM concept")
 
 
 def test_an_empty_lexicon_knows_nothing(tmp_path):
-    Lexicon.of([]).save(tmp_path / "a.npz")
-    assert load(tmp_path / "a.npz").synonyms("a") == ()
+    Lexicon.of([]).save(tmp_path / "a.sqlite")
+    assert load(tmp_path / "a.sqlite").synonyms("a") == ()
 
 
-def test_a_missing_or_other_file_is_said(tmp_path, lexicon):
-    missing = tmp_path / "none.npz"
+def test_a_missing_old_foreign_or_damaged_file_is_refused_in_one_sentence(tmp_path, lexicon):
+    missing = tmp_path / "none.sqlite"
     with pytest.raises(CorpusError, match=rf"{missing}: there is no such lexicon; .*wingspan lexicon SOURCE"):
         load(missing)
-    other = tmp_path / "other.npz"
-    with other.open("wb") as out:
-        np.savez(out, a=np.arange(3))
-    with pytest.raises(CorpusError, match="other.npz: this is no lexicon"):
+    old = tmp_path / "old.npz"
+    old.touch()
+    with pytest.raises(CorpusError, match="old.npz: lexicons are .sqlite files now; build it again .*old.sqlite"):
+        load(old)
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE summary (json TEXT)")
+    database.close()
+    refusal = "other.sqlite: this version cannot read it as a lexicon .*; build it again with wingspan lexicon"
+    with pytest.raises(CorpusError, match=refusal):
         load(other)
-    for content in (b"", b"no zip at all"):
+    lexicon.save(tmp_path / "whole.sqlite")
+    whole = (tmp_path / "whole.sqlite").read_bytes()
+    for content in (b"", b"no database at all", whole[:5000], whole[:4096] + bytes(len(whole) - 4096)):
         other.write_bytes(content)
-        with pytest.raises(CorpusError, match="other.npz: this is no lexicon"):
-            load(other)
-    with pytest.raises(CorpusError, match="name it a.tsv.npz"):
+        with pytest.raises(CorpusError, match=refusal):
+            load(other).lookup("cold")
+    with pytest.raises(CorpusError, match="name it a.sqlite"):
         lexicon.save(tmp_path / "a.tsv")
+
+
+def test_damage_that_shows_only_in_a_look_up_is_one_sentence_too(tmp_path):
+    Lexicon.of([Concept(str(n), (f"name {n}", f"other {n}")) for n in range(2000)]).save(tmp_path / "a.sqlite")
+    content = bytearray((tmp_path / "a.sqlite").read_bytes())
+    content[5 * 4096 :] = b"\xff" * (len(content) - 5 * 4096)
+    (tmp_path / "a.sqlite").write_bytes(content)
+    lexicon = load(tmp_path / "a.sqlite")
+    with pytest.raises(CorpusError, match="a.sqlite: this version cannot read it as a lexicon"):
+        lexicon.synonyms("name 77")
+
+
+def test_a_name_of_a_file_may_look_like_an_address(tmp_path, lexicon):
+    path = tmp_path / "a?mode=rwc#%20.sqlite"
+    lexicon.save(path)
+    assert len(load(path)) == len(lexicon)
 
 
 def corpus(*mentions: tuple[str, str]) -> list[Document]:
@@ -197,7 +220,7 @@ def test_an_empty_intersection_is_said_with_counts(lexicon):
     )
     by_type = refusal(replace(lexicon, ambiguous="type"), corpus(("cold", "Weather")))
     assert re.search(r"of 1 entities 0 are .*labels are Weather, types of the lexicon Disease, Neoplasm, Phen", by_type)
-    assert "no entities in its 1 documents" in refusal(lexicon, [Document("1", "text")])
+    assert "its 1 documents have no entities" in refusal(lexicon, [Document("1", "text")])
 
 
 def test_a_source_can_be_loaded_as_it_is(tmp_path: Path):

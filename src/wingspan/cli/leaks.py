@@ -1,4 +1,4 @@
-"""`wingspan leaks`: what of the documents that are to be scored stands in training."""
+"""`wingspan leaks`: finds documents to be scored, their sentences and their mentions in training."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from typer.core import TyperCommand
 
 from wingspan.cli import app
 from wingspan.corpora.formats import read
-from wingspan.corpora.leaks import KINDS, Leaks, Pair, find_leaks
+from wingspan.corpora.leaks import KINDS, DocumentPair, Leaks, find_leaks
 from wingspan.files import CorpusError
 from wingspan.text import Document
-from wingspan.views.console import counted, say
+from wingspan.views.console import counted, say, write_json
 from wingspan.views.tables import Sheet
+
+SHOWN = 5
+"""How many pairs of a list are printed; `--json` has all."""
 
 
 class TwoSides(TyperCommand):
-    """A command whose option `--against` takes all that follows, as in `leaks A B --against C D`."""
+    """A command whose option `--against` takes all files after it, as in `leaks A B --against C D`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Names the option once for each file, unless the training files come behind it."""
+        """Repeats the option for each file, unless the training files come after it."""
         before = args[: args.index("--against")] if "--against" in args else []
         options = [argument.startswith("--") for argument in before]
         if any(
@@ -55,31 +58,18 @@ def leaks(
     ] = False,
 ) -> None:
     """Finds documents, sentences and mentions to be scored on that are in training; exit code 0 if it could look."""
-    from rich.console import Console
-
-    from wingspan.views.console import write_json
-
-    found = leaks_between_files(train, against, format)
+    sides = [{str(path): documents(path, format) for path in paths} for paths in (train, against)]
+    result = find_leaks(*sides)
     if json is not None:
-        write_json(found.to_dict(), json)
+        write_json(result.to_dict(), json)
     if json != Path("-"):
-        show(found, Console())
-    if fail and found.leaking:
+        show(result, Console())
+    if fail and result.leaking:
         raise typer.Exit(1)
 
 
-SHOWN = 5
-"""How many pairs of a list are printed; `--json` has all."""
-
-
-def leaks_between_files(train: Sequence[str | Path], against: Sequence[str | Path], format: str | None = None) -> Leaks:
-    """Compares training files, read as a stream, with files that are to be scored; each may have its own format."""
-    sides = [{str(path): documents(path, format) for path in side} for side in (train, against)]
-    return find_leaks(*sides)
-
-
-def documents(path: str | Path, format: str | None) -> Iterator[Document]:
-    """The documents of a file one by one; a file without any is a mistake."""
+def documents(path: Path, format: str | None) -> Iterator[Document]:
+    """Streams the documents of a file; a file without any raises."""
     empty = True
     for document in read(path, format):
         empty = False
@@ -88,26 +78,25 @@ def documents(path: str | Path, format: str | None) -> Iterator[Document]:
         raise CorpusError(f"{path}: there are no documents in it; check the file, and its format with --format")
 
 
-def show(found: Leaks, console: Console) -> None:
-    """Documents by training file and kind, then what they have in common besides."""
-    rows = [(file, *(f"{kinds[kind]:,}" for kind in KINDS)) for file, kinds in found.files.items()]
-    overall = ("all files", *(f"{found.kinds[kind]:,}" for kind in KINDS))
-    title = (
-        f"{counted(found.against_documents, 'document')} against {counted(found.train_documents, 'training document')}"
-    )
+def show(leaks: Leaks, console: Console) -> None:
+    """Prints a table of documents by training file and kind, then a line about everything else."""
+    rows = [(file, *(f"{kinds[kind]:,}" for kind in KINDS)) for file, kinds in leaks.files.items()]
+    overall = ("all files", *(f"{leaks.kinds[kind]:,}" for kind in KINDS))
+    documents, training = counted(leaks.against_documents, "document"), leaks.train_documents
+    title = f"{documents} against {counted(training, 'training document')}"
     Sheet(title, ("in training file", *KINDS), rows, [overall]).show(console)
-    for line in lines(found):
+    for line in lines(leaks):
         say(console, line)
 
 
-def lines(found: Leaks) -> Iterator[str]:
+def lines(leaks: Leaks) -> Iterator[str]:
     """The report in sentences, with the first examples of each list."""
-    mentions, sentences = found.mentions, found.sentences
-    yield f"{counted(found.documents, 'document')} of {found.against_documents:,}: the text is in training."
-    if found.near:
-        yield f"{counted(found.kinds['near'], 'document')} more: something nearly equal is in training."
-        yield from examples(found.near)
-    if found.kinds["near"] or found.documents:
+    mentions, sentences = leaks.mentions, leaks.sentences
+    yield f"{counted(leaks.documents, 'document')} of {leaks.against_documents:,}: the text is in training."
+    if leaks.near:
+        yield f"{counted(leaks.kinds['near'], 'document')} more: something nearly equal is in training."
+        yield from examples(leaks.near)
+    if leaks.kinds["near"] or leaks.documents:
         yield (
             f"They hold {mentions.in_documents:,} of {counted(mentions.total, 'mention')}; "
             f"{mentions.annotated:,} are annotated in training too, at the same place."
@@ -116,16 +105,16 @@ def lines(found: Leaks) -> Iterator[str]:
         where = counted(sentences.documents, "document")
         yield f"{counted(sentences.equal, 'sentence')} of {sentences.total:,}, in {where}: in other training documents."
     if sentences.covered:
-        first = ", ".join(place.id for place in sentences.covered[:SHOWN])
+        first = ", ".join(document.id for document in sentences.covered[:SHOWN])
         yield f"{counted(len(sentences.covered), 'document')} in training sentence by sentence: {first}"
-    if found.shared_ids:
-        yield f"{counted(found.shared_ids, 'id')} on both sides with another text:"
-        yield from examples(found.ids)
-    if found.short:
-        yield f"{counted(found.short, 'training document')} too short to count: the other side has the same few words."
+    if leaks.shared_ids:
+        yield f"{counted(leaks.shared_ids, 'id')} on both sides with another text:"
+        yield from examples(leaks.ids)
+    if leaks.short:
+        yield f"{counted(leaks.short, 'training document')} too short to count: the other side has the same few words."
 
 
-def examples(pairs: Sequence[Pair]) -> Iterator[str]:
-    """The first pairs of a list, those that are most alike first."""
+def examples(pairs: Sequence[DocumentPair]) -> Iterator[str]:
+    """The most similar pairs of a list."""
     for pair in sorted(pairs, key=lambda pair: -pair.similarity)[:SHOWN]:
         yield f"  {pair.train.file} {pair.train.id} and {pair.against.file} {pair.against.id}: {pair.similarity:.2f}"

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from wingspan.corpora.perturb import PERTURBATIONS, perturb
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import Scores, recognition
-from wingspan.evaluation.transfer import Predict
+from wingspan.evaluation.transfer import CorpusModel
 from wingspan.report import plots
 from wingspan.report.blocks import AnyBlock, Column, Facts, Section, Table, TableRow, numbers
 from wingspan.report.geometry import losses_by_epoch
@@ -75,7 +75,7 @@ class Drop:
 
 
 def robustness(
-    model: Predicts | Predict,
+    model: Predicts | CorpusModel,
     gold: Sequence[Document],
     perturbations: Iterable[str] = tuple(PERTURBATIONS),
     *,
@@ -88,7 +88,7 @@ def robustness(
     `predicted` are the predictions for the documents as they are, where they are known already. The model sees no gold,
     and the entities of perturbed documents are as exact as those of the originals, so a drop is the model's.
     """
-    predict: Predict = model if callable(model) else model.predict
+    predict: CorpusModel = model if callable(model) else model.predict
 
     def scored(documents: Sequence[Document]) -> Scores:
         return recognition(documents, predict([without_gold(document) for document in documents]), mode)

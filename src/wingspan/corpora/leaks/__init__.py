@@ -1,311 +1,115 @@
-"""The same document, or nearly the same, the same sentence or mention on both sides of an evaluation.
+"""Documents, near-duplicates, sentences and mentions that are on both sides of an evaluation.
 
-The side that is evaluated on is indexed; training documents go past it, block by block, and nothing of them is kept but
-what was found. So a training corpus of any size takes the memory of a block.
+The documents to be scored are indexed. Training documents are streamed past the index, and only what was found is kept,
+so a training corpus of any size takes little memory.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from wingspan.corpora.leaks.index import (
-    ANCHOR,
-    SHORTEST,
-    WINDOW,
-    Article,
-    Index,
-    Laid,
-    articles,
-    blocks,
-    resemblance,
-    window_numbers,
-)
+from wingspan.corpora.leaks.index import ANCHOR, NGRAM, SHORTEST, Article, Index, articles, ngram_hash, resemblance
 from wingspan.text import Document, Span
 
 Parts = Mapping[str, Iterable[Document]]
-"""Documents by the file they are from, or by what their part is called."""
+"""Documents by their file, or by the name of their part."""
 
-COVERED = 0.8
-"""From which share of its letters on a document counts as covered by sentences that stand in training."""
-
-COPIES = 20
-"""Of so many equal texts in one training file the pairs are listed; what leaks is counted and dropped all the same."""
-
-
-def find_leaks(train: Parts, against: Parts) -> Leaks:
-    """What of `against` stands in `train`, by id, by text and by parts of it."""
-    index = Index([article for part, documents in against.items() for article in articles(part, documents)])
-    search = _Search(index)
-    for part, documents in train.items():
-        for block in blocks(articles(part, documents), lambda article: len(article.key)):
-            search.look_at(block)
-    return search.found()
-
-
-@dataclass
-class _Search:
-    """What has been found so far."""
-
-    index: Index
-    seen: int = 0
-    short: int = 0
-    shared_ids: int = 0
-    leaking: int = 0
-    pairs: list[Pair] = field(default_factory=list)
-    near: list[Pair] = field(default_factory=list)
-    ids: list[Pair] = field(default_factory=list)
-    quotations: list[Quotation] = field(default_factory=list)
-    quoted: set[int] = field(default_factory=set)
-    """Sentences of the index that stand in documents of training which are others."""
-    closest: dict[str, dict[int, Kind]] = field(default_factory=lambda: defaultdict(dict))
-    """For each training file, the articles of the index that are in it, by the closest match."""
-    annotated: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """Mentions of articles of the index that training has annotated."""
-    rows: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    copies: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def look_at(self, block: list[Article]) -> None:
-        """Compares a block of training articles with the index."""
-        self.seen += len(block)
-        keys = [article.key for article in block]
-        laid = Laid.out(keys)
-        windows, anchors = window_numbers(laid, WINDOW, ANCHOR)
-        same = [self.same_text(article) for article in block]
-        for at, key, share in self.index.near(laid, windows, keys):
-            for known in self.index.by_key[key]:
-                self.near.append(self.pair("near", block[at], known, share))
-                self.closest[block[at].part].setdefault(known, "near")
-                same[at].add(known)
-        for at, article in enumerate(block):
-            self.same_id(article, same[at])
-            if same[at]:
-                self.leaking += 1
-                self.rows[article.part].update(range(article.first, article.first + len(article.rows)))
-        for hit in self.index.quoted(laid, anchors, keys):
-            sentence = self.index.sentences[hit.sentence]
-            self.compare_mentions(block[hit.article], hit.place, sentence.article, sentence.span)
-            if sentence.article not in same[hit.article]:
-                self.quoted.add(hit.sentence)
-                if len(self.quotations) < LISTED:
-                    places = place(block[hit.article]), place(self.index.articles[sentence.article])
-                    self.quotations.append(Quotation(sentence.written, *places))
-
-    def same_text(self, article: Article) -> set[int]:
-        """Articles of the index with the same text."""
-        found = self.index.by_key.get(article.key, ())
-        if len(article.key) < SHORTEST:
-            self.short += bool(found)
-            return set()
-        if found:
-            self.copies[article.part, article.text] += 1
-        if found and self.copies[article.part, article.text] <= COPIES:
-            for known in found:
-                other = self.index.articles[known]
-                kind: Kind = "exact" if other.text == article.text else "normalized"
-                before = self.closest[article.part].get(known, kind)
-                self.closest[article.part][known] = min(before, kind, key=KINDS.index)
-                self.pairs.append(self.pair(kind, article, known, 1.0))
-                self.compare_mentions(article, 0, known, Span(0, len(other.key)))
-        return set(found)
-
-    def same_id(self, article: Article, same: set[int]) -> None:
-        """Notes articles of the index that have the id and another text."""
-        for known in self.index.by_id.get(article.id, ()):
-            other = self.index.articles[known]
-            if known not in same and other.key != article.key:
-                self.shared_ids += 1
-                if len(self.ids) < LISTED:
-                    self.ids.append(self.pair("id", article, known, resemblance(article.key, other.key)))
-
-    def pair(self, kind: Kind | Literal["id"], article: Article, known: int, similarity: float) -> Pair:
-        """A training article and one of the index."""
-        other = self.index.articles[known]
-        return Pair(kind, place(article), place(other), similarity, article.id == other.id)
-
-    def compare_mentions(self, article: Article, start: int, known: int, span: Span) -> None:
-        """Which mentions within a range of a known article the training article has at the same place too."""
-        moved = start - span.start
-        for at, mention in enumerate(self.index.articles[known].mentions):
-            within = span.start <= mention[0].start and mention[-1].end <= span.end
-            if within and tuple(Span(s + moved, e + moved) for s, e in mention) in article.mention_set:
-                self.annotated[known].add(at)
-
-    def found(self) -> Leaks:
-        """Everything, counted."""
-        known = self.index.articles
-        overall: dict[int, Kind] = {}
-        for kinds in self.closest.values():
-            for at, kind in kinds.items():
-                overall[at] = min(overall.get(at, kind), kind, key=KINDS.index)
-        letters: Counter[int] = Counter()
-        for number in self.quoted:
-            letters[self.index.sentences[number].article] += self.index.sentences[number].span.width
-        covered = tuple(
-            place(known[at])
-            for at, width in sorted(letters.items())
-            if at not in overall and width >= COVERED * len(known[at].key)
-        )
-        return Leaks(
-            train_documents=self.seen,
-            against_documents=len(known),
-            kinds=counted(overall),
-            files={file: counted(kinds) for file, kinds in self.closest.items() if kinds},
-            parts={
-                part: counted({at: kind for at, kind in overall.items() if known[at].part == part})
-                for part in dict.fromkeys(article.part for article in known)
-            },
-            pairs=tuple(self.pairs),
-            near=tuple(self.near),
-            shared_ids=self.shared_ids,
-            ids=tuple(self.ids),
-            short=self.short,
-            sentences=Sentences(
-                len(self.index.sentences), len(self.quoted), len(letters), tuple(self.quotations), covered
-            ),
-            mentions=Mentions(
-                sum(len(row.entities) for article in known for row in article.rows),
-                sum(len(row.entities) for at in overall for row in known[at].rows),
-                sum(map(len, self.annotated.values())),
-            ),
-            rows={part: frozenset(rows) for part, rows in self.rows.items()},
-            leaking=self.leaking,
-        )
-
-
-def place(article: Article) -> Place:
-    """Where an article is from."""
-    return Place(article.part, article.id)
-
-
-def counted(kinds: Mapping[int, Kind]) -> dict[Kind, int]:
-    """How many articles have each kind of match."""
-    numbers = Counter(kinds.values())
-    return {kind: numbers[kind] for kind in KINDS}
-
-
-# --- What stands on both sides: documents, nearly equal ones, shared ids, sentences, mentions; as objects and as
-# data.
-
-
-Kind = Literal["exact", "normalized", "near"]
+MatchKind = Literal["exact", "normalized", "near"]
 OnLeak = Literal["drop", "stop", "allow"]
-"""What becomes of a training with documents that are, or nearly are, among those it is scored on."""
+"""What a training does with documents that it shares, exactly or nearly, with what it is scored on."""
 
-KINDS: tuple[Kind, ...] = ("exact", "normalized", "near")
-"""From the closest on."""
+KINDS: tuple[MatchKind, ...] = ("exact", "normalized", "near")
+"""The closest first."""
 LISTED = 1000
 """How many shared ids and equal sentences are listed; all of them are counted."""
+COVERED = 0.8
+"""The share of its letters from which on a document counts as covered by sentences of training."""
+COPIES = 20
+"""How many equal texts of one training file are listed as pairs; all of them are counted and dropped."""
 
 
 @dataclass(frozen=True)
-class Place:
+class DocumentRef:
     """A document of one side: its file (or part) and id."""
 
     file: str
     id: str
 
-    def to_dict(self) -> dict[str, str]:
-        """As plain data."""
-        return {"file": self.file, "id": self.id}
-
 
 @dataclass(frozen=True)
-class Pair:
-    """A training document and one of the other side, and how they are the same.
+class DocumentPair:
+    """A training document and a scored one that match.
 
-    `exact`: equal texts. `normalized`: equal but for case, white space and signs. `near`: most windows in common.
+    `exact`: equal texts. `normalized`: equal but for case, white space and signs. `near`: most n-grams in common.
     `id`: the same id and another text, which may be chance.
     """
 
-    kind: Kind | Literal["id"]
-    train: Place
-    against: Place
+    kind: MatchKind | Literal["id"]
+    train: DocumentRef
+    against: DocumentRef
     similarity: float
     same_id: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        pair = {"kind": self.kind, "train": self.train.to_dict(), "against": self.against.to_dict()}
-        return {**pair, "similarity": round(self.similarity, 4), "same_id": self.same_id}
-
 
 @dataclass(frozen=True)
-class Quotation:
-    """A sentence of the other side that stands in a training document which is not the same as a whole."""
+class QuotedSentence:
+    """A sentence of a scored document that occurs in a training document which does not match as a whole."""
 
     text: str
-    train: Place
-    against: Place
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"text": self.text, "train": self.train.to_dict(), "against": self.against.to_dict()}
+    train: DocumentRef
+    against: DocumentRef
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """Equal sentences outside of documents that are the same anyway."""
+@dataclass
+class SentenceLeaks:
+    """Equal sentences outside of documents that match as a whole."""
 
     total: int = 0
-    """Sentences of the other side that are long enough to be compared."""
+    """Scored sentences that are long enough to be compared."""
     equal: int = 0
     documents: int = 0
-    """Documents of the other side that have one of them."""
-    listed: tuple[Quotation, ...] = ()
-    covered: tuple[Place, ...] = ()
-    """Documents whose sentences stand in training nearly all, though no document there is the same."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "equal": self.equal,
-            "of": self.total,
-            "documents": self.documents,
-            "covered_documents": [place.to_dict() for place in self.covered],
-            "listed": [quotation.to_dict() for quotation in self.listed],
-        }
+    """Scored documents with an equal sentence."""
+    listed: list[QuotedSentence] = field(default_factory=list)
+    covered: list[DocumentRef] = field(default_factory=list)
+    """Documents of which nearly all sentences are in training, though no document there matches."""
 
 
-@dataclass(frozen=True)
-class Mentions:
-    """Annotated mentions of the other side."""
+@dataclass
+class MentionLeaks:
+    """Annotated mentions of the scored side."""
 
     total: int = 0
     in_documents: int = 0
-    """In documents that are, or nearly are, in training."""
+    """In documents that are in training, exactly or nearly."""
     annotated: int = 0
-    """Annotated in training too, whatever the label, at the same place of the same document or sentence."""
-
-    def to_dict(self) -> dict[str, int]:
-        """As plain data."""
-        return {"of": self.total, "in_leaking_documents": self.in_documents, "annotated_in_training": self.annotated}
+    """Annotated in training too, with any label, at the same place of the same document or sentence."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Leaks:
-    """Everything that stands on both sides. Documents are counted on the side that is evaluated on."""
+    """Everything that is on both sides. Documents are counted on the scored side unless it says otherwise."""
 
-    train_documents: int
-    against_documents: int
-    kinds: Mapping[Kind, int]
-    """Documents by the closest match each has anywhere in training."""
-    files: Mapping[str, Mapping[Kind, int]]
+    against_documents: int = 0
+    train_documents: int = 0
+    kinds: dict[MatchKind, int] = field(default_factory=dict)
+    """Documents by their closest match anywhere in training."""
+    files: dict[str, dict[MatchKind, int]] = field(default_factory=dict)
     """The same for every training file."""
-    parts: Mapping[str, Mapping[Kind, int]]
-    """The same for every file of the other side."""
-    pairs: tuple[Pair, ...] = ()
-    near: tuple[Pair, ...] = ()
+    parts: dict[str, dict[MatchKind, int]] = field(default_factory=dict)
+    """The same for every scored file."""
+    pairs: list[DocumentPair] = field(default_factory=list)
+    near: list[DocumentPair] = field(default_factory=list)
     shared_ids: int = 0
-    ids: tuple[Pair, ...] = ()
+    ids: list[DocumentPair] = field(default_factory=list)
     short: int = 0
-    """Training documents whose equals are too short to mean anything."""
-    sentences: Sentences = field(default_factory=Sentences)
-    mentions: Mentions = field(default_factory=Mentions)
-    rows: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    """For each training part the rows of documents that are (nearly) the same: what is to be dropped."""
+    """Training documents with an equal that are too short to count."""
+    sentences: SentenceLeaks = field(default_factory=SentenceLeaks)
+    mentions: MentionLeaks = field(default_factory=MentionLeaks)
+    rows: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """For each training part the rows of documents that match: those to drop."""
     leaking: int = 0
     """Training documents that these rows make up."""
 
@@ -322,22 +126,153 @@ class Leaks:
             "against_documents": self.against_documents,
             "train_documents": self.train_documents,
             "leaking_train_documents": self.leaking,
-            "kinds": dict(self.kinds),
-            "train_files": {file: dict(kinds) for file, kinds in self.files.items()},
-            "against_files": {file: dict(kinds) for file, kinds in self.parts.items()},
+            "kinds": self.kinds,
+            "train_files": self.files,
+            "against_files": self.parts,
             "shared_ids": self.shared_ids,
             "equal_sentences": self.sentences.equal,
             "covered_documents": len(self.sentences.covered),
             "equal_but_short": self.short,
-            "mentions": self.mentions.to_dict(),
+            "mentions": {
+                "of": self.mentions.total,
+                "in_leaking_documents": self.mentions.in_documents,
+                "annotated_in_training": self.mentions.annotated,
+            },
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """Plain data for JSON."""
         return {
             **self.counts(),
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "near_duplicates": [pair.to_dict() for pair in self.near],
-            "same_id_other_text": [pair.to_dict() for pair in self.ids],
-            "sentences": self.sentences.to_dict(),
+            "pairs": [asdict(pair) for pair in self.pairs],
+            "near_duplicates": [asdict(pair) for pair in self.near],
+            "same_id_other_text": [asdict(pair) for pair in self.ids],
+            "sentences": {
+                "equal": self.sentences.equal,
+                "of": self.sentences.total,
+                "documents": self.sentences.documents,
+                "covered_documents": [asdict(document) for document in self.sentences.covered],
+                "listed": [asdict(sentence) for sentence in self.sentences.listed],
+            },
         }
+
+
+def find_leaks(train: Parts, against: Parts) -> Leaks:
+    """Finds documents of `against` in `train`, by id, by text and by sentence."""
+    search = _Search(Index([article for part, documents in against.items() for article in articles(part, documents)]))
+    for part, documents in train.items():
+        for article in articles(part, documents):
+            search.compare(article)
+    return search.finish()
+
+
+class _Search:
+    """Compares training articles with the index, one by one."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.leaks = Leaks(len(index.articles))
+        self.closest: dict[int, MatchKind] = {}
+        """The closest match of articles of the index."""
+        self.closest_in: dict[str, dict[int, MatchKind]] = defaultdict(dict)
+        """The same in each training file."""
+        self.quoted: set[int] = set()
+        """Sentences of the index that occur in training articles which do not match as a whole."""
+        self.annotated: dict[int, set[int]] = defaultdict(set)
+        """Mentions of articles of the index that training annotates too."""
+        self.copies: Counter[tuple[str, str]] = Counter()
+
+    def compare(self, article: Article) -> None:
+        """Notes all that a training article shares with the index."""
+        leaks, index = self.leaks, self.index
+        leaks.train_documents += 1
+        ngrams, anchors = ngram_hash(article.key, NGRAM, ANCHOR)
+        same = self._same_text(article)
+        for key, similarity in index.near(article.key, ngrams):
+            for known in index.by_key[key]:
+                leaks.near.append(self._match("near", article, known, similarity))
+                same.add(known)
+        for known in index.by_id.get(article.id, ()):
+            key = index.articles[known].key
+            if known not in same and key != article.key:
+                leaks.shared_ids += 1
+                if len(leaks.ids) < LISTED:
+                    leaks.ids.append(self._pair("id", article, known, resemblance(article.key, key)))
+        if same:
+            leaks.leaking += 1
+            leaks.rows[article.part].update(range(article.first, article.first + len(article.rows)))
+        for start, number in index.quoted(article.key, anchors):
+            known, span, text = index.sentences[number]
+            self._compare_mentions(article, start, known, span)
+            if known not in same:
+                self.quoted.add(number)
+                if len(leaks.sentences.listed) < LISTED:
+                    leaks.sentences.listed.append(QuotedSentence(text, _ref(article), _ref(index.articles[known])))
+
+    def _same_text(self, article: Article) -> set[int]:
+        """The articles of the index with the same text."""
+        same = set(self.index.by_key.get(article.key, ()))
+        if len(article.key) < SHORTEST:
+            self.leaks.short += bool(same)
+            return set()
+        if same:
+            self.copies[article.part, article.text] += 1
+            if self.copies[article.part, article.text] <= COPIES:
+                for known in self.index.by_key[article.key]:
+                    other = self.index.articles[known]
+                    kind: MatchKind = "exact" if other.text == article.text else "normalized"
+                    self.leaks.pairs.append(self._match(kind, article, known, 1.0))
+                    self._compare_mentions(article, 0, known, Span(0, len(other.key)))
+        return same
+
+    def _match(self, kind: MatchKind, article: Article, known: int, similarity: float) -> DocumentPair:
+        """A pair that is a leak."""
+        for closest in (self.closest, self.closest_in[article.part]):
+            closest[known] = min(closest.get(known, kind), kind, key=KINDS.index)
+        return self._pair(kind, article, known, similarity)
+
+    def _pair(self, kind: MatchKind | Literal["id"], article: Article, known: int, similarity: float) -> DocumentPair:
+        other = self.index.articles[known]
+        return DocumentPair(kind, _ref(article), _ref(other), round(similarity, 4), article.id == other.id)
+
+    def _compare_mentions(self, article: Article, start: int, known: int, span: Span) -> None:
+        """Notes the mentions within a range of a known article that the training article annotates too."""
+        moved = start - span.start
+        for number, mention in enumerate(self.index.articles[known].mentions):
+            within = span.start <= mention[0].start and mention[-1].end <= span.end
+            if within and tuple(Span(s + moved, e + moved) for s, e in mention) in article.mention_set:
+                self.annotated[known].add(number)
+
+    def finish(self) -> Leaks:
+        """Counts what was found."""
+        leaks, known = self.leaks, self.index.articles
+        leaks.kinds = _counts(self.closest)
+        leaks.files = {file: _counts(kinds) for file, kinds in self.closest_in.items()}
+        leaks.parts = {
+            part: _counts({at: kind for at, kind in self.closest.items() if known[at].part == part})
+            for part in dict.fromkeys(article.part for article in known)
+        }
+        letters: Counter[int] = Counter()
+        for number in self.quoted:
+            letters[self.index.sentences[number].article] += self.index.sentences[number].span.width
+        sentences, mentions = leaks.sentences, leaks.mentions
+        sentences.total, sentences.equal = len(self.index.sentences), len(self.quoted)
+        sentences.documents = len(letters)
+        sentences.covered = [
+            _ref(known[at])
+            for at, width in sorted(letters.items())
+            if at not in self.closest and width >= COVERED * len(known[at].key)
+        ]
+        entities = [sum(len(row.entities) for row in article.rows) for article in known]
+        mentions.total, mentions.in_documents = sum(entities), sum(entities[at] for at in self.closest)
+        mentions.annotated = sum(map(len, self.annotated.values()))
+        return leaks
+
+
+def _ref(article: Article) -> DocumentRef:
+    return DocumentRef(article.part, article.id)
+
+
+def _counts(kinds: Mapping[int, MatchKind]) -> dict[MatchKind, int]:
+    counts = Counter(kinds.values())
+    return {kind: counts[kind] for kind in KINDS}

@@ -3,31 +3,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.leaks.index import Laid, Postings, window_numbers
+from wingspan.corpora.leaks.index import HashTable, ngram_hash
 from wingspan.corpora.words import bare, bare_places, text_key
 
 TEXTS = st.lists(st.text(alphabet="abcé漢", max_size=40), max_size=6)
 
 
 @given(TEXTS)
-def test_equal_windows_have_equal_numbers_and_others_have_others(texts):
-    laid = Laid.out(texts)
-    for width, numbers in zip((4, 8), window_numbers(laid, 4, 8), strict=True):
-        places = laid.inside(np.arange(len(numbers)), width)
-        owners = laid.owners(places)
-        found = [texts[o][p - laid.bounds[o] :][:width] for o, p in zip(owners, places, strict=True)]
-        wanted = [text[at : at + width] for text in texts for at in range(len(text) - width + 1)]
-        assert found == wanted
-        by_number = {(int(numbers[place]), text) for place, text in zip(places, found, strict=True)}
-        assert len(by_number) == len(set(found)) == len({number for number, _ in by_number})
+def test_equal_ngrams_have_equal_hashes_and_others_have_others(texts):
+    for width, hashes in zip((4, 8), zip(*(ngram_hash(text, 4, 8) for text in texts), strict=True), strict=False):
+        ngrams = [text[at : at + width] for text in texts for at in range(len(text) - width + 1)]
+        by_hash = set(zip(np.concatenate(hashes).tolist(), ngrams, strict=True))
+        assert len(by_hash) == len(set(ngrams)) == len({number for number, _ in by_hash})
 
 
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5))), st.lists(st.integers(0, 10)))
-def test_postings_find_every_owner(pairs, asked):
-    numbers, owners = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
-    at, found = Postings.of(numbers.astype(np.uint64), owners).pairs(np.array(asked, np.uint64))
-    wanted = [(place, owner) for place, number in enumerate(asked) for known, owner in pairs if known == number]
-    assert sorted(zip(at.tolist(), found.tolist(), strict=True)) == sorted(wanted)
+@given(st.lists(st.lists(st.integers(0, 8))), st.lists(st.integers(0, 10)))
+def test_a_table_finds_every_position_of_a_hash(known, asked):
+    positions = HashTable([np.array(hashes, np.uint64) for hashes in known]).find(np.array(asked, np.uint64))
+    together = [number for hashes in known for number in hashes]
+    expected = [
+        (at, place) for at, number in enumerate(asked) for place, other in enumerate(together) if other == number
+    ]
+    assert list(zip(*(side.tolist() for side in positions), strict=True)) == expected
 
 
 @pytest.mark.parametrize(
