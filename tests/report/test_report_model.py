@@ -44,6 +44,7 @@ def written(prepared, tmp_path_factory) -> Path:
     from trainings import tiny
     from wingspan.cli.analyze import Settings, analyze_model
     from wingspan.recipe_json import override
+    from wingspan.recognizer import Recognizer
 
     recipe = tiny("compress_generate/supvib-spanreco")
     for key, value in {"latent_size": 8, "embedding_size": 8, "hidden": 16}.items():
@@ -53,7 +54,16 @@ def written(prepared, tmp_path_factory) -> Path:
     wingspan.train(recipe, train=prepared / "train.jsonl", output=folder / "run", device="cpu")
     settings = Settings(samples=5, attributes=["entity_length"])
     dev, console = prepared / "dev.jsonl", Console(quiet=True)
-    analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu")
+    predict, calls = Recognizer.predict, []
+
+    def counted(self, texts, **others):
+        calls.append(len(texts))
+        return predict(self, texts, **others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recognizer, "predict", counted)
+        analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu")
+    assert calls == [len(list(read(dev)))]  # the corpus is predicted once
     return folder / "out"
 
 
@@ -65,7 +75,7 @@ def several(tmp_path_factory) -> Path:
     from several import save_two
 
     import wingspan
-    from wingspan.cli.analyze import CorporaOptions, Settings, analyze_model
+    from wingspan.cli.analyze import Settings, analyze_model
 
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("several")
@@ -75,9 +85,7 @@ def several(tmp_path_factory) -> Path:
     wingspan.train(recipe, corpora=corpora, output=folder / "run", device="cpu")
     settings = Settings(samples=5, attributes=["entity_length"])
     dev, console = folder / "drugs-dev.jsonl", Console(quiet=True)
-    analyze_model(
-        str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu", corpora=CorporaOptions(corpora)
-    )
+    analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu", corpora=corpora)
     return folder / "out"
 
 
@@ -140,6 +148,10 @@ def test_chapters_are_in_order(analyzed):
     names = re.findall(r'<section class="chapter" id="([^"]*)"', (analyzed / "report.html").read_text())
     chapters = ["overview", "errors", "buckets", "calibration", "robustness", "representation", "model"]
     assert names == chapters
+
+
+def test_robustness_is_on_request(written):
+    assert 'id="robustness"' not in (written / "report.html").read_text()
 
 
 def test_what_decoders_write_is_shown(written, prepared):

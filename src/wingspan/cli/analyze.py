@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,7 +99,6 @@ def analyze(
         use_threads(threads)
         if transfer and corpora is None:
             raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
-        models = pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr")
         report = analyze_model(
             model,
             corpus,
@@ -109,7 +109,8 @@ def analyze(
             batch_size=batch_size,
             parts=trusted(parts),
             device=device,
-            corpora=CorporaOptions(corpora, models, device) if corpora is not None else None,
+            corpora=corpora,
+            transfer=pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr"),
         )
     elif model is None and corpus is None and gold is not None and predicted:
         report = analyze_documents(gold, predicted, output, train, settings, console)
@@ -228,7 +229,7 @@ def steps(console: Console) -> Iterator[Step]:
         yield status.update
 
 
-# With a model: predictions, collected spans, generated entities, perturbed documents on request.
+# With a model: predictions, collected spans, generated entities; several corpora and perturbed documents on request.
 
 
 def analyze_model(
@@ -242,86 +243,70 @@ def analyze_model(
     batch_size: int = 32,
     parts: Sequence[str] = (),
     device: str | None = None,
-    corpora: CorporaOptions | None = None,
+    corpora: Path | None = None,
+    transfer: Mapping[str, str] | None = None,
 ) -> Report:
     """Predicts the corpus once and looks at documents, spans and the training; predictions and span rows are kept.
 
-    With `corpora`, there is a chapter on them, and their test documents are among the spans.
+    With `corpora`, a corpora.toml, there is a chapter on each of them, and their test documents are among the spans.
+    `transfer` names models of single corpora for the scores across corpora; without them the model's own classes
+    answer.
     """
+    from wingspan.recipe_json import as_json
     from wingspan.recognizer import Recognizer
     from wingspan.report import report_of
     from wingspan.report.blocks import Subject
+    from wingspan.report.model import training_chapter
     from wingspan.report.scores import typing_accuracy
+    from wingspan.training.multi_corpus import read_corpora
 
     with steps(console) as step:
         step("reading")
+        folder = Path(model)
         recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
         gold = documents(corpus, settings.format)
-        plan = corpora.plan() if corpora is not None else None
+        plan = read_corpora(corpora) if corpora is not None else None
         training = settings.documents(train)
         step("predicting")
-        predicted = recognizer.predict(gold, batch_size=batch_size)
+        predict = partial(recognizer.predict, batch_size=batch_size)
+        predicted = predict(gold)
         remove_report(output)
         output.mkdir(parents=True, exist_ok=True)
         write_documents(predicted, output / "predictions.jsonl")
-        name = recognizer.recipe.name
-        subject = Subject.of(gold, {name: [predicted]}, training)
-        typing = recognizer.recipe.protocol == "typing"
-        sections = [typing_accuracy(subject, name)] if typing else settings.chapters(subject, output, step)
-        if corpora is not None and plan is not None:
+
+        recipe = recognizer.recipe
+        subject = Subject.of(gold, {recipe.name: [predicted]}, training)
+        if recipe.protocol == "typing":
+            sections = [typing_accuracy(subject, recipe.name)]
+        else:
+            sections = settings.chapters(subject, output, step)
+        if plan is not None:
             step("corpora")
-            sections.append(across_corpora(recognizer, plan, corpora, batch_size))
-        if settings.robustness and not typing:
+            sections.append(across_corpora(recognizer, plan, transfer or {}, batch_size))
+        if settings.robustness and recipe.protocol != "typing":
+            from wingspan.report.robustness import robustness, robustness_chapter
+
             step("perturbing")
-            sections.append(perturbed(recognizer, gold, predicted, settings.seed, batch_size))
-        rows = [*gold, *auxiliary_documents(plan)] if plan is not None else gold
-        sections += model_chapters(recognizer, Path(model), gold, rows, output, settings, batch_size, step)
-        report = report_of(f"{name} on {corpus.stem}", subject, sections, {"model": str(model), "corpus": corpus.name})
+            every = -(-len(gold) // MOST_PERTURBED)
+            drops = robustness(predict, gold[::every], predicted=predicted[::every], seed=settings.seed)
+            sections.append(robustness_chapter(drops, len(gold[::every])))
+        generator = with_decoders(folder, recognizer)
+        if settings.representation:
+            step("collecting spans")
+            rows = [*gold, *auxiliary_documents(plan)] if plan is not None else gold
+            sections.append(collected(generator or recognizer, rows, output, settings.seed, folder))
+        if generator is not None:
+            step("writing entities again")
+            sections.append(generated(generator, gold, batch_size))
+        parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
+        facts = {"system": recipe.paper, "parameters": parameters, **recognizer.facts}
+        sections.append(training_chapter(as_json(recipe), facts, folder / "journal.jsonl", output / "figures"))
+
+        sources = {"model": str(model), "corpus": corpus.name}
+        report = report_of(f"{recipe.name} on {corpus.stem}", subject, sections, sources)
         step("writing")
         write(report, output)
     return report
-
-
-def perturbed(
-    recognizer: Recognizer, gold: Sequence[Document], predicted: Sequence[Document], seed: int, batch_size: int
-) -> Section:
-    """The chapter on robustness; the predictions for the documents as they are are known already."""
-    from wingspan.report.model import robustness, robustness_chapter
-
-    every = -(-len(gold) // MOST_PERTURBED)
-    chosen = gold[::every]
-    predict = predictor(recognizer, None, batch_size)
-    return robustness_chapter(robustness(predict, chosen, predicted=predicted[::every], seed=seed), len(chosen))
-
-
-def model_chapters(
-    recognizer: Recognizer,
-    folder: Path,
-    gold: Sequence[Document],
-    rows: Sequence[Document],
-    output: Path,
-    settings: Settings,
-    batch_size: int,
-    step: Step,
-) -> Iterator[Section]:
-    """The chapters on spans (of the documents `rows`), on generated entities and on the training."""
-    from wingspan.recipe_json import as_json
-    from wingspan.report.generation import generation_chapter, generation_of, regenerate
-    from wingspan.report.model import training_chapter
-
-    generator = with_decoders(folder, recognizer)
-    if settings.representation:
-        step("collecting spans")
-        yield collected(generator or recognizer, rows, output, settings.seed, folder)
-    if generator is not None:
-        step("writing entities again")
-        tasks = generation_of(generator).tasks
-        yield generation_chapter(
-            {task: regenerate(generator, gold, task=task, batch_size=batch_size) for task in tasks}
-        )
-    parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
-    facts = {"system": recognizer.recipe.paper, "parameters": parameters, **recognizer.facts}
-    yield training_chapter(as_json(recognizer.recipe), facts, folder / "journal.jsonl", output / "figures")
 
 
 def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:
@@ -335,6 +320,14 @@ def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:
     return load_phase(folder, len(kept), device=recognizer.device) if generates and kept else None
 
 
+def generated(generator: Recognizer, gold: Sequence[Document], batch_size: int) -> Section:
+    """The chapter on the words that the decoders write for gold entities."""
+    from wingspan.report.generation import generation_chapter, generation_of, regenerate
+
+    tasks = generation_of(generator).tasks
+    return generation_chapter({task: regenerate(generator, gold, task=task, batch_size=batch_size) for task in tasks})
+
+
 def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, seed: int, folder: Path) -> Section:
     """The chapter on spans, whose rows are kept as a file; a model without spans gets a remark.
 
@@ -343,7 +336,7 @@ def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, se
     from wingspan.objectives.generation import Generation
     from wingspan.report.blocks import Prose, Section
     from wingspan.report.collect import collect, read_label_rows
-    from wingspan.report.representation import representation
+    from wingspan.report.model import representation
 
     generators = [term for term in recognizer.learner.objectives.values() if isinstance(term, Generation)]
     latent = (lambda vectors: generators[0].latent(vectors)[0]) if generators else None
@@ -358,29 +351,12 @@ def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, se
 # Several corpora: each of them, and what one is worth for another.
 
 
-@dataclass(frozen=True)
-class CorporaOptions:
-    """Options on several corpora."""
-
-    path: Path
-    """A `corpora.toml`."""
-    models: Mapping[str, str] = field(default_factory=dict)
-    """Models of single corpora, by corpus, for scores across corpora; without them the model's own classes answer."""
-    device: str | None = None
-
-    def plan(self) -> CorporaPlan:
-        """The corpora with their documents."""
-        from wingspan.training.multi_corpus import read_corpora
-
-        return read_corpora(self.path)
-
-
 def auxiliary_documents(plan: CorporaPlan) -> list[Document]:
     """Test documents of the auxiliary corpora, some of each."""
     return [document for corpus in plan.corpora if corpus.role != "target" for document in corpus.test[:MOST_MAPPED]]
 
 
-def across_corpora(model: Recognizer, plan: CorporaPlan, corpora: CorporaOptions, batch_size: int) -> Section:
+def across_corpora(model: Recognizer, plan: CorporaPlan, transfer: Mapping[str, str], batch_size: int) -> Section:
     """Every corpus in its own labels and in the target's, and the classes of every corpus on every other one."""
     from wingspan.report.scores import corpora_chapter
     from wingspan.training.finish import mapped_scores
@@ -391,13 +367,14 @@ def across_corpora(model: Recognizer, plan: CorporaPlan, corpora: CorporaOptions
         if not corpus.test:
             continue
         if corpus.name in model.labels.types:
-            own[corpus.name] = recognition(corpus.test, predictor(model, corpus.name, batch_size)(corpus.test))
+            predicted = model.predict(corpus.test, batch_size=batch_size, dataset=corpus.name)
+            own[corpus.name] = recognition(corpus.test, predicted)
         if (in_target := mapped_scores(model, corpus.test, corpus.name, plan)) is not None:
             mapped[corpus.name] = in_target
-    return corpora_chapter(plan.label_map, own, mapped, transfers(model, plan, corpora, batch_size))
+    return corpora_chapter(plan.label_map, own, mapped, transfers(model, plan, transfer, batch_size))
 
 
-def transfers(model: Recognizer, plan: CorporaPlan, corpora: CorporaOptions, batch_size: int) -> list[Transfer]:
+def transfers(model: Recognizer, plan: CorporaPlan, transfer: Mapping[str, str], batch_size: int) -> list[Transfer]:
     """The matrix, where there is a label map and every corpus has its own classes."""
     from wingspan.recognizer import Recognizer
 
@@ -405,20 +382,21 @@ def transfers(model: Recognizer, plan: CorporaPlan, corpora: CorporaOptions, bat
         return []
     labels = {corpus.name: corpus.labels for corpus in plan.corpora}
     gold = {corpus.name: corpus.test[:MOST_MAPPED] for corpus in plan.corpora if corpus.test}
-    if unknown := [name for name in corpora.models if name not in labels]:
+    if unknown := [name for name in transfer if name not in labels]:
         raise ValueError(f"--transfer {unknown[0]}=...: no such corpus; there are {', '.join(labels)}")
     models: dict[str, CorpusModel] = {}
     for name in plan.labels.types:
-        if name in corpora.models:
-            single = Recognizer.from_pretrained(corpora.models[name], device=corpora.device)
-            models[name] = predictor(single, block_of(single, name, labels[name]), batch_size)
-        elif not corpora.models and name in model.labels.types:
-            models[name] = predictor(model, name, batch_size)
+        if name in transfer:
+            single = Recognizer.from_pretrained(transfer[name], device=str(model.device))
+            block = block_of(single, name, labels[name])
+            models[name] = partial(single.predict, batch_size=batch_size, dataset=block)
+        elif not transfer and name in model.labels.types:
+            models[name] = partial(model.predict, batch_size=batch_size, dataset=name)
     return transfer_matrix(models, gold, labels, plan.label_map)
 
 
 def block_of(model: Recognizer, corpus: str, labels: Collection[str]) -> str | None:
-    """The classes of a model that are of this corpus: those of its name, or the only ones, if they have its labels."""
+    """The name of the corpus if the model has classes of that name; None if its only ones share labels with it."""
     block = corpus if corpus in model.labels.types else model.labels.target
     if not set(model.labels.types[block]) & set(labels):
         raise ValueError(
@@ -426,12 +404,3 @@ def block_of(model: Recognizer, corpus: str, labels: Collection[str]) -> str | N
             f"give one that was trained on it"
         )
     return block if block == corpus else None
-
-
-def predictor(model: Recognizer, dataset: str | None, batch_size: int) -> CorpusModel:
-    """A model that answers in the labels of one corpus, or of its target."""
-
-    def predict(documents: Sequence[Document]) -> list[Document]:
-        return model.predict(documents, batch_size=batch_size, dataset=dataset)
-
-    return predict

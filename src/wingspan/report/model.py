@@ -1,20 +1,185 @@
-"""Chapters that need the model: its recipe and training, and its robustness to perturbed documents."""
+"""The chapters on a model: its representation of spans (papers 000, 001, 003 and 004), its recipe and training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from wingspan.corpora.perturb import PERTURBATIONS, perturb
-from wingspan.evaluation.matching import Mode
-from wingspan.evaluation.scores import Scores, recognition
-from wingspan.evaluation.transfer import CorpusModel
 from wingspan.report import plots
-from wingspan.report.blocks import AnyBlock, Column, Facts, Section, Table, TableRow, numbers
-from wingspan.report.geometry import losses_by_epoch
-from wingspan.text import Document, without_gold
+from wingspan.report.blocks import AnyBlock, Column, Facts, Points, Section, Table, TableCell, numbers
+from wingspan.report.geometry import (
+    Array,
+    Collected,
+    PointMap,
+    before_and_after,
+    chance_map,
+    class_cosines,
+    cosine_by_overlap,
+    discrepancies,
+    geometry,
+    label_map,
+    losses_by_epoch,
+    norms_by_class,
+    span_map,
+    template_cosines,
+    true_chances,
+)
+
+if TYPE_CHECKING:
+    from wingspan.report.collect import LabelRows
+
+QUANTITIES = {
+    "norm": "length of the features",
+    "within": "cosine of two spans of one type",
+    "between": "cosine of spans of two types",
+    "against_nothing": "cosine of entities and other spans",
+    "template_norm": "length of the types' weights",
+    "template_cosine": "absolute cosine of the weights of two classes",
+    "template_between": "absolute cosine of the weights of two types",
+    "template_against_nothing": "absolute cosine of the weights of a type and of nothing",
+}
+LEAD = (
+    "From the rows in collected.npz: gold spans, spans beside them that are no entities, and a sample of others. "
+    "Features are what the class scores are linear in."
+)
+LABEL = Column("label", "label")
+
+
+def representation(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Section:
+    """Maps, cosines, norms and chances of the collected spans."""
+    blocks = [*maps(rows, figures, prior), *cosines(rows, figures), *chances(rows, figures)]
+    return Section("representation", "Representation", blocks, LEAD)
+
+
+def cosines(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
+    """Cosines and lengths: neighbors (003, Table 4), types and their weights (003, Table 5)."""
+    overlaps, norms = cosine_by_overlap(rows), norms_by_class(rows)
+    beside, by_type = "Cosine of entities and spans beside them", "Length of features by type"
+    if plots.available():
+        yield plots.drawn(plots.overlap_figure({rows.system: overlaps}), "overlap-cosines-figure", beside, figures)
+        yield plots.drawn(plots.norms_figure(norms), "norms-figure", by_type, figures)
+    yield Table(
+        "overlap-cosines",
+        beside,
+        (Column("overlap", "text"), *numbers("mean cosine", "sd", digits=3), Column("pairs")),
+        [(row.overlap, finite(row.mean), finite(row.deviation), row.pairs) for row in overlaps],
+    )
+    quantities = geometry(rows)
+    yield Table(
+        "geometry",
+        "Lengths and cosines",
+        (Column("quantity", "text"), Column("mean", digits=3)),
+        [(words, getattr(quantities, name)) for name, words in QUANTITIES.items()],
+    )
+    yield Table(
+        "norms",
+        by_type,
+        (LABEL, *numbers("mean", "sd", "spans")),
+        [(row.label or "nothing", row.mean, finite(row.deviation), row.rows) for row in norms],
+    )
+    yield heat_map("class-cosines", "Cosines of spans, type by type", *class_cosines(rows))
+    if len(rows.templates):
+        yield heat_map("template-cosines", "Cosines of the types' weights", rows.class_names, template_cosines(rows))
+
+
+def heat_map(name: str, caption: str, names: Sequence[str], matrix: Array) -> Table:
+    """Cosines of every pair of classes."""
+    labels = [each or "nothing" for each in names]
+    rows = [(label, *map(finite, values)) for label, values in zip(labels, matrix.tolist(), strict=True)]
+    return Table(name, caption, (Column("type", "label"), *numbers(*labels)), rows, shade=True)
+
+
+def chances(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
+    """How sure the model is of the truth (001, Figures 5 and 6)."""
+    true, off = true_chances(rows), discrepancies(rows)
+    if plots.available():
+        caption = "The chance of the true label, right and wrong predictions"
+        yield plots.drawn(plots.violins_figure(true), "violins", caption, figures)
+        yield plots.drawn(plots.volcano_figure(off), "volcano", "How far gold spans are off", figures)
+    chance = numbers("median chance", "median chance if wrong", digits=3)
+    yield Table(
+        "true-chances",
+        "The chance of the true label",
+        (LABEL, Column("right"), chance[0], Column("wrong"), chance[1]),
+        [(row.label, len(row.right), row.right_median, len(row.wrong), row.wrong_median) for row in true],
+    )
+    yield Table(
+        "discrepancies",
+        "Gold spans that are farthest off",
+        (
+            Column("text", "text"),
+            LABEL,
+            Column("log2(p predicted / p true)"),
+            Column("D", about="variance of the class chances / chance of the true label (paper 001, section 3.5)"),
+            Column("tag", "text"),
+            Column("document", "text"),
+        ),
+        [
+            (row.text, row.label, row.fold, row.desire, row.tag, row.document)
+            for row in sorted(off, key=lambda row: -row.fold)
+        ],
+        shown=50,
+    )
+
+
+def finite(value: float) -> TableCell:
+    """A number, or nothing where there is none."""
+    return None if math.isnan(value) else float(value)
+
+
+# Spans and labels on a plane, to zoom into (000, Figure 2; 001, Figure 4; 003, Figure 4; 004, Figures 3 and 4).
+
+
+def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[AnyBlock]:
+    """Every map that the rows allow; t-SNE needs scikit-learn. `prior` has a conditional autoencoder's rows."""
+    if not rows.entities.any():
+        return
+    yield cloud("features-pca", "Features of entities, PCA", span_map(rows), figures)
+    yield cloud("chances-pca", "Class chances of entities, PCA", chance_map(rows), figures)
+    if find_spec("sklearn") is None:
+        return
+    before, after = before_and_after(rows)
+    yield cloud("vectors-tsne", "Span vectors, before the head, t‑SNE", before, figures)
+    yield cloud("features-tsne", "Features, after the head, t‑SNE", after, figures)
+    if rows.latent.shape[1]:
+        yield cloud("latents-tsne", "Latents of entities, t‑SNE", span_map(rows, "latent", "tsne"), figures)
+    if len(rows.templates):
+        yield cloud("label-rows", "The types' weights, t‑SNE", label_map(rows.templates, rows.class_names), figures)
+    if prior is not None:
+        points = label_map(prior.values, prior.names, prior.meanings)
+        yield cloud("prior-rows", "The labels' rows of the conditional autoencoder, t‑SNE", points, figures)
+    if len(set(rows.dataset.tolist())) > 1:
+        points = span_map(rows, "feature", "tsne", by="dataset")
+        yield cloud("features-by-corpus", "Features of entities by corpus, t‑SNE", points, figures)
+        ((label, _),) = Counter(rows.meaning[rows.entities].tolist()).most_common(1)
+        points = span_map(rows, "feature", "tsne", by="dataset", only=label)
+        yield cloud("one-type-across-corpora", f"{label} in every corpus, t‑SNE", points, figures)
+
+
+def cloud(name: str, caption: str, points: PointMap, figures: Path | None) -> Points:
+    """A map to zoom into; PNG and SVG go to the folder."""
+    marks = bool((points.mark != "").any())
+    if plots.available() and figures is not None:
+        plots.drawn(plots.points_figure(points, marks=marks), name, caption, figures)
+    first, second = points.shares or (None, None)
+    apart = f" (silhouette {points.silhouette:.2f})" if points.silhouette is not None else ""
+    return Points(
+        name,
+        caption + apart,
+        points.x.tolist(),
+        points.y.tolist(),
+        points.group.tolist(),
+        points.text.tolist(),
+        (points.mark == "right").tolist() if marks else None,
+        ("", "") if first is None else (f"first component, {first:.0%}", f"second, {second:.0%}"),
+    )
+
+
+# The recipe and its training.
 
 
 def training_chapter(
@@ -40,84 +205,3 @@ def loss_curves(journal: Path, figures: Path | None) -> list[AnyBlock]:
     columns = (Column("epoch"), *numbers(*names, digits=4), Column(dev))
     rows = [(epoch.epoch, *(epoch.losses.get(name) for name in names), epoch.dev) for epoch in epochs]
     return [*blocks, Table("epochs", f"Losses and {dev} by epoch", columns, rows)]
-
-
-# Robustness: the drop in F1 under each perturbation of the documents.
-
-
-class Predicts(Protocol):
-    """A model, such as `Recognizer`."""
-
-    def predict(self, texts: Any, /) -> Sequence[Document]:
-        """Documents with entities, in the order of the input."""
-
-
-@dataclass(frozen=True)
-class Drop:
-    """The scores under one perturbation, beside those without it."""
-
-    perturbation: str
-    clean: Scores
-    scores: Scores
-    changed: int
-    """The number of documents that it changed."""
-
-    @property
-    def drop(self) -> float:
-        """The loss in points of micro F1."""
-        return self.clean.micro.f1 - self.scores.micro.f1
-
-    @property
-    def labels(self) -> dict[str, float]:
-        """The loss of each label in points of F1."""
-        clean, perturbed = self.clean.labels, self.scores.labels
-        return {label: clean[label].f1 - perturbed[label].f1 for label in perturbed if label in clean}
-
-
-def robustness(
-    model: Predicts | CorpusModel,
-    gold: Sequence[Document],
-    perturbations: Iterable[str] = tuple(PERTURBATIONS),
-    *,
-    predicted: Sequence[Document] | None = None,
-    seed: int = 1,
-    mode: Mode = "strict",
-) -> list[Drop]:
-    """Predicts the documents under every perturbation and scores each against its perturbed gold.
-
-    `predicted` are the predictions for the documents as they are, where they are known already. The model sees no gold,
-    and the entities of perturbed documents are as exact as those of the originals, so a drop is the model's.
-    """
-    predict: CorpusModel = model if callable(model) else model.predict
-
-    def scored(documents: Sequence[Document]) -> Scores:
-        return recognition(documents, predict([without_gold(document) for document in documents]), mode)
-
-    clean = scored(gold) if predicted is None else recognition(gold, predicted, mode)
-    drops = []
-    for name in perturbations:
-        perturbed = perturb(gold, name, seed)
-        changed = sum(before.text != after.text for before, after in zip(gold, perturbed, strict=True))
-        drops.append(Drop(name, clean, scored(perturbed), changed))
-    return drops
-
-
-def robustness_chapter(drops: Sequence[Drop], documents: int) -> Section:
-    """The loss under each perturbation, overall and by label."""
-    rows: list[TableRow] = []
-    by_label: list[TableRow] = []
-    labels = sorted({label for drop in drops for label in drop.clean.labels})
-    for drop in drops:
-        name, micro = drop.perturbation.replace("_", " "), drop.scores.micro
-        rows.append((name, drop.changed, micro.precision, micro.recall, micro.f1, -drop.drop))
-        losses = drop.labels
-        by_label.append((name, *(-losses[label] if label in losses else None for label in labels)))
-    first = Column("perturbation", "text")
-    figures = numbers("changed documents", "precision", "recall", "F1")
-    changes = (Column(label, "change") for label in labels)
-    blocks = [
-        Table("perturbations", "F1 on perturbed documents", (first, *figures, Column("change", "change")), rows),
-        Table("robustness-by-label", "Change of F1 by label", (first, *changes), by_label),
-    ]
-    lead = f"Each perturbation is made on {documents:,} documents, with entities as exact as in the originals."
-    return Section("robustness", "Robustness", blocks, lead)
