@@ -15,7 +15,7 @@ from wingspan.text import Document
 from wingspan.training.fit import fit
 from wingspan.training.loop import train
 from wingspan.training.processes import accelerator_for
-from wingspan.training.state import latest_state, load_place
+from wingspan.training.state import latest_state, load_position
 from wingspan.training.warm_start import renamed
 
 BRAT = "T1\tDrug 0 7\tAspirin\nT2\tSym 15 23\theadache\nR1\tTreats Arg1:T1 Arg2:T2\nN1\tReference T1 MESH:D1\tAspirin\n"
@@ -74,7 +74,7 @@ def test_a_rest_of_accumulated_batches_counts_as_a_step_when_resumed(tmp_path):
     stopped = replace(run_of(recipe, documents=train_documents(9)), states=tmp_path)
     for _ in train(stopped, accelerator_for("no", "cpu")):
         break  # at the end of the first epoch, before its own state is kept
-    assert load_place(latest_state(tmp_path)).step == batches
+    assert load_position(latest_state(tmp_path)).step == batches
     resumed = replace(run_of(recipe, documents=train_documents(9)), states=tmp_path, resume=True)
     list(train(resumed, accelerator_for("no", "cpu")))
     for name, value in whole.learner.state_dict().items():

@@ -108,14 +108,3 @@ def put_back(model: nn.Module, layers: Mapping[str, nn.Module]) -> None:
     for name, layer in layers.items():
         owner, _, last = name.rpartition(".")
         setattr(model.get_submodule(owner), last, layer)
-
-
-def counted(module: nn.Module) -> tuple[int, int]:
-    """How many parameters a module has, and how many of them learn."""
-    sizes = [(size_of(value), value.requires_grad) for value in module.parameters()]
-    return sum(size for size, _ in sizes), sum(size for size, learns in sizes if learns)
-
-
-def size_of(parameter: nn.Parameter) -> int:
-    """How many numbers a parameter stands for: two of four bits share a byte."""
-    return parameter.numel() * (2 if type(parameter).__name__ == "Params4bit" else 1)

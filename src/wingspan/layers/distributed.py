@@ -56,7 +56,7 @@ def mean_of_all(value: Tensor) -> Tensor:
 
 @contextmanager
 def idle(nothing_to_do: bool) -> Iterator[None]:
-    """A process that has no sentence of a batch goes through another's for company and adds nothing to any mean."""
+    """An idle process runs a dummy batch with weight 0 so that collectives match."""
     before = _idle.set(nothing_to_do)
     try:
         yield
