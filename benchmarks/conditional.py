@@ -105,8 +105,7 @@ def work(job: Job) -> Row:
     from wingspan.corpora.statistics import describe
     from wingspan.evaluation.scores import recognition
     from wingspan.training.corpora import Corpora
-    from wingspan.training.run import Job as Training
-    from wingspan.training.run import prepare, run
+    from wingspan.training.run import TrainingJob, prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
@@ -120,7 +119,7 @@ def work(job: Job) -> Row:
     recipe = prepare(job["recipe"], job["encoder"], job["settings"])
     began = time.perf_counter()
     # what leaks is taken out above, where it is to be
-    model, _ = run(Training(recipe, corpora, seed=job["seed"], on_leak="allow"), Console(quiet=True))
+    model, _ = run(TrainingJob(recipe, corpora, seed=job["seed"], on_leak="allow"), Console(quiet=True))
     trained = time.perf_counter() - began
     found = model.predict(target.test, batch_size=64)
     row = {name: job[name] for name in (*KEY, "commit", "leaks")}

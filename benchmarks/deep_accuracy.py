@@ -42,7 +42,7 @@ def settings(corpus: str, system: str, choice: dict[str, str]) -> dict[str, str]
 def work(job: Job) -> Row:
     """A training; with proposals also their recall, and the dev score at other budgets."""
     from wingspan.evaluation.scores import recognition
-    from wingspan.training.finish import policy_of, proposal_recall, proposes
+    from wingspan.training.finish import candidate_policy, proposal_recall, proposes
 
     row, model, parts = train(job)
     if proposes(model):
@@ -50,7 +50,7 @@ def work(job: Job) -> Row:
             part: [proposal_recall(model, parts[part], budget, batch_size=64) for budget in BUDGETS]
             for part in (("dev",) if job["dev_only"] else ("dev", "test"))
         }
-        policy = policy_of(model)
+        policy = candidate_policy(model)
         row["budgets"] = []
         for budget in BUDGETS:
             policy.budget = budget

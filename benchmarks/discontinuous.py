@@ -31,8 +31,8 @@ PARTS = ("all", "discontinuous", "continuous", "sentences", "fragments")
 
 
 def work(job: Job) -> Row:
-    """One training; its figures by continuity on dev and test, and for `split` the same with the rule on top."""
-    from wingspan.training.finish import attempts
+    """One training; its figures by continuity on dev and test, and for `split` those of the rule on top of it."""
+    from wingspan.training.finish import try_joinings
 
     row, model, parts = train({**job, "predictions": None})
     row |= {"joining": vars_of(model.recipe.joining), "systems": {}}
@@ -40,7 +40,7 @@ def work(job: Job) -> Row:
     name = row["recipe"].removeprefix("discontinuous").removeprefix("/") or "links"
     row["systems"][name] = {part: look(job, row, model, parts, part, name) for part in scored}
     if name == "split":
-        tried = attempts(model, parts["dev"])
+        tried = try_joinings(model, parts["dev"])
         aims = {
             "nearest-all": max(tried, key=lambda one: one.every.f1),
             "nearest-discontinuous": max(tried, key=lambda one: (one.discontinuous.f1, one.every.f1)),

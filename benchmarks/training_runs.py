@@ -30,7 +30,7 @@ def arguments(about: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--time-budget", type=float, default=0, help="seconds after which no run is started")
     parser.add_argument("--commit", default="unknown")
-    parser.add_argument("--predictions", type=Path, help="folder for what each run finds in dev and test")
+    parser.add_argument("--predictions", type=Path, help="folder for the predictions of dev and test")
     parser.add_argument("--output", type=Path, required=True)
     return parser
 
@@ -48,10 +48,10 @@ def gold(folder: Path, part: str, label: str | None = None, limit: int = 0, text
     """The documents of a part, with the entities of one label or of all."""
     from wingspan.training.corpora import documents_of
 
-    found = documents_of(find_corpus(folder, part, text), None)[: limit or None]
+    documents = documents_of(find_corpus(folder, part, text), None)[: limit or None]
     if label is None:
-        return found
-    return [replace(d, entities=tuple(e for e in d.entities if e.label == label)) for d in found]
+        return documents
+    return [replace(d, entities=tuple(e for e in d.entities if e.label == label)) for d in documents]
 
 
 def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> tuple[Row, Any, dict[str, Any]]:
@@ -59,10 +59,8 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
     import torch
     from rich.console import Console
 
-    from wingspan.corpora.statistics import describe
-    from wingspan.training.corpora import Corpora
-    from wingspan.training.run import Job as Training
-    from wingspan.training.run import prepare, run
+    from wingspan.training.corpora import Corpora, corpus_fingerprint
+    from wingspan.training.run import TrainingJob, prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
@@ -76,8 +74,7 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
         corpora = replace(corpora, test=())
     # the papers' tables are on the splits as they were published, leaks and all, unless a plan asks otherwise
     how = {"lexicon": job.get("lexicon"), "on_leak": job.get("on_leak", "allow")}
-    training = Training(recipe, corpora, seed=job["seed"], **how)
-    model, _ = run(training, Console(quiet=True))
+    model, _ = run(TrainingJob(recipe, corpora, seed=job["seed"], **how), Console(quiet=True))
     row = {name: job[name] for name in (*KEY, "commit")}
     row |= {
         "max_width": model.recipe.max_width,
@@ -87,7 +84,7 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
         "seconds": round(time.perf_counter() - began, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "versions": model.facts["versions"],
-        "fingerprints": {part: describe(parts[part]).fingerprint for part in ("train", "test")},
+        "fingerprints": {part: corpus_fingerprint(parts[part]) for part in ("train", "test")},
         "coverage": model.facts["coverage"],
         "leaks": {name: model.facts["leaks"][name] for name in ("on_leak", "leaking_train_documents")},
     }
@@ -113,13 +110,13 @@ def headline(figures: Row) -> float:
 
 
 def keep(folder: Path, row: Row, part: str, documents: Iterable[Any]) -> None:
-    """Entities without the texts, which are the corpus's."""
+    """Writes entities without the texts, which belong to the corpus."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{row['corpus']}-{row['recipe'].replace('/', '-')}-{row['seed']}-{part}.jsonl.gz"
     with gzip.open(folder / name, "wt", encoding="utf-8") as out:
         for document in documents:
-            found = [[one.label, one.start, one.end, round(one.score, 4)] for one in document.entities]
-            out.write(json.dumps([document.id, found]) + "\n")
+            entities = [[e.label, e.start, e.end, round(e.score, 4)] for e in document.entities]
+            out.write(json.dumps([document.id, entities]) + "\n")
 
 
 def plain(job: Job) -> Row:
@@ -128,7 +125,7 @@ def plain(job: Job) -> Row:
 
 
 def run_jobs(given: argparse.Namespace, jobs: list[Job], work: Callable[[Job], Row] = plain) -> None:
-    """Runs what the output file does not hold yet."""
+    """Does the jobs that the output file does not have yet."""
     done = set()
     if given.output.exists():
         done = {key(json.loads(line)) for line in given.output.read_text().splitlines()}

@@ -16,12 +16,13 @@ from tiny_models import tiny_t5
 import wingspan
 from trainings import alike, dev_documents, run_of, tiny, train_documents
 from wingspan.cli.recipes import describe_model
-from wingspan.encoders.lora import Lora, adapted_layers, chosen_layers, counted, merge, put_in
+from wingspan.encoders.lora import Lora, adapted_layers, chosen_layers, merge, put_in
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
 from wingspan.recipe import Recipe
 from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import find
+from wingspan.training.run import parameter_counts
 from wingspan.training.state import load_phase
 
 pytest.importorskip("peft", reason="the extra peft is not installed")
@@ -92,7 +93,7 @@ def test_only_adapters_and_what_lies_outside_the_transformer_learn(folders):
     rank_sums = 3 * 2 * (4 * (8 + 8) + 2 * (8 + 16))  # blocks, rank, layers of 8 to 8 and of 8 to 16 and back
     inside = [value.numel() for name, value in learner.named_parameters() if ".lora_" in name]
     assert sum(inside) == rank_sums
-    every, learned = counted(learner)
+    every, learned = parameter_counts(learner)
     frozen = sum(value.numel() for value in PretrainedEncoder(name=str(folders["bert"])).model.parameters())
     assert every - learned == frozen
 
@@ -159,7 +160,7 @@ def test_a_resumed_run_keeps_adapters_exactly(folders, tmp_path):
         return wingspan.train(recipe, **data, **others)
 
     def stop(progress):
-        if progress.place.epoch == 2:
+        if progress.position.epoch == 2:
             raise KeyboardInterrupt
 
     go(tmp_path / "whole")

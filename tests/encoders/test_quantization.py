@@ -15,9 +15,10 @@ from tiny_models import tiny_t5
 
 import wingspan
 from trainings import alike, dev_documents, tiny, train_documents
-from wingspan.encoders.lora import Lora, adapted_layers, counted
+from wingspan.encoders.lora import Lora, adapted_layers
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.model import tensors
+from wingspan.training.run import parameter_counts
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_fewer_bits_give_nearly_the_same_vectors_and_learn_nothing(folder, bits,
     away = (vectors(encoder) - vectors(whole)).abs().mean()
     assert 0 < away < most
     assert not any(value.requires_grad for value in encoder.model.parameters())
-    assert counted(encoder.model)[0] == counted(whole.model)[0]
+    assert parameter_counts(encoder.model)[0] == parameter_counts(whole.model)[0]
     assert not [name for name in encoder.state_dict() if name.startswith("model.")]
 
 
@@ -76,7 +77,7 @@ def test_a_folder_holds_adapters_and_says_which_base(folder, folders, bits, tmp_
     assert alike(loaded.predict(texts, threshold=0.0), model.predict(texts, threshold=0.0), tolerance=0.0)
 
     def stop(progress):
-        if progress.place.epoch == 1:
+        if progress.position.epoch == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -139,8 +139,9 @@ def test_workers_start_from_nothing_for_a_gpu(tmp_path, monkeypatch):
     assert run.starting("cuda").get_start_method() == "spawn"
 
 
-def test_a_run_of_another_process_is_waited_for_at_the_end(tmp_path, capsys):
-    small = plan(tmp_path, seeds=[1], recipes=["baseline"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_of_another_process_is_waited_for_at_the_end(workers, tmp_path, capsys):
+    small = plan(tmp_path, seeds=[1], recipes=["baseline"], workers=workers)
     first, second = check(small)
     claimed, dies = threading.Event(), threading.Event()
 

@@ -30,7 +30,7 @@ from wingspan.report.collect import collect
 from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
 from wingspan.training.corpora import Corpora
-from wingspan.training.run import Job, must_recognize, run, train_seeds
+from wingspan.training.run import TrainingJob, must_recognize, run, train_seeds
 from wingspan.tuning.search import SearchRequest, check
 
 QUIET = Console(quiet=True)
@@ -53,7 +53,7 @@ def model(tmp_path_factory):
     """A trained model and its folder."""
     folder = tmp_path_factory.mktemp("typing") / "model"
     corpora = Corpora(train_documents(), dev_documents(), dev_documents(3))
-    return run(Job(tiny_typing(), corpora, folder), QUIET)[0], folder
+    return run(TrainingJob(tiny_typing(), corpora, folder), QUIET)[0], folder
 
 
 def states_of(scores: torch.Tensor, sentences: list[Sentence]) -> tuple[States, object]:
@@ -252,7 +252,7 @@ def test_entities_without_a_type_are_counted(model, tmp_path, capsys):
 
 def test_seeds_have_a_mean_accuracy(tmp_path):
     console = Console(record=True, width=200)
-    job = Job(tiny_typing(epochs=1), Corpora(train_documents(6), dev_documents(2), ()), tmp_path)
+    job = TrainingJob(tiny_typing(epochs=1), Corpora(train_documents(6), dev_documents(2), ()), tmp_path)
     summary = train_seeds(job, [1, 2], console)
     both = [json.loads((tmp_path / f"seed-{n}" / "facts.json").read_text())["dev"]["accuracy"] for n in (1, 2)]
     assert summary["protocol"] == "typing"

@@ -19,7 +19,7 @@ from wingspan.recipes import find
 from wingspan.recipes.bundling import BERT_LARGE, BIO_BERT, SCI_BERT
 from wingspan.text import Document
 from wingspan.training import loop
-from wingspan.training.optimizer import build_optimizer, rate_factor
+from wingspan.training.loop import build_optimizer, rate_factor
 
 WIDE = of_length(9, ("Gene", 1, 8))  # seven words, two more than the widest span
 

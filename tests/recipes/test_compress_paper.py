@@ -18,8 +18,7 @@ from wingspan.objectives import Objective
 from wingspan.objectives.compression import Compression
 from wingspan.recipe import Phase, Term, TrainSettings
 from wingspan.recipes import find
-from wingspan.training.loop import train
-from wingspan.training.optimizer import build_optimizer, leave_uncorrected, set_rates
+from wingspan.training.loop import build_optimizer, leave_uncorrected, set_rates, train
 
 
 def test_the_settings_of_table_9():

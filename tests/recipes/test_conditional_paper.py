@@ -24,9 +24,8 @@ from wingspan.corpora.label_map import read_label_map
 from wingspan.encoders.lora import adapted_layers
 from wingspan.model import tensors
 from wingspan.recipes import find
-from wingspan.training.batches import epoch_batches, kept
-from wingspan.training.loop import collator, plan, train
-from wingspan.training.optimizer import build_optimizer, rate_factor
+from wingspan.training.loop import build_optimizer, collator, kept, plan, rate_factor, train
+from wingspan.training.multi_corpus import epoch_batches
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "biomedical"
 
@@ -122,7 +121,7 @@ def test_four_batches_make_a_step():
     run = run_of(recipe, two_corpora(6, label_map=MAP))
     batches = len(plan(run, 0)[0])
     *_, last = train(run, on_cpu())
-    assert last.place.total == -(-batches // 4)
+    assert last.position.total == -(-batches // 4)
 
 
 def test_the_released_code_has_another_map_for_gnormplus():

@@ -21,7 +21,7 @@ from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import find, variants
 from wingspan.recipes.deep_span import PAPER
 from wingspan.text import Document, Entity, Span
-from wingspan.training.optimizer import build_optimizer
+from wingspan.training.loop import build_optimizer
 
 EVERY = [f"deep_span/{variant}" if variant else "deep_span" for variant in variants("deep_span")]
 # one of each kind; the others differ in a number

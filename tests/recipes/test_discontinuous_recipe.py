@@ -21,8 +21,7 @@ from wingspan.recipes import baseline, bundling, compress_generate, discontinuou
 from wingspan.recipes.discontinuous import with_links
 from wingspan.report.collect import collect
 from wingspan.text import Document, Entity, Span
-from wingspan.training.finish import attempts
-from wingspan.training.finish import fit as fit_temperature
+from wingspan.training.finish import fit_calibration, sentence_batches, settle_on_dev, try_joinings
 from wingspan.training.fit import fit
 
 VARIANTS = [f"discontinuous/{name}" if name else "discontinuous" for name in variants("discontinuous")]
@@ -75,11 +74,31 @@ def test_what_dev_decides_is_stored(learned, tmp_path):
     again = wingspan.load(tmp_path, device="cpu")
     assert again.recipe.joining == learned.recipe.joining
     assert alike(learned.predict(written(4)), again.predict(written(4)), 1e-6)
-    tried = attempts(learned, written(20)[-12:])
+    tried = try_joinings(learned, written(20)[-12:])
     assert len({one.joining.bar for one in tried}) == len(tried)
     best = next(one for one in tried if one.joining == learned.recipe.joining)
     assert best.every.f1 == max(one.every.f1 for one in tried)
     assert best.every.f1 == pytest.approx(recognition(written(20)[-12:], learned.predict(written(20)[-12:])).micro.f1)
+
+
+def test_joining_and_calibration_share_one_pass_through_dev(learned):
+    dev = written(20)
+    model = wingspan.recognizer.Recognizer(
+        replace(learned.recipe, joining=replace(learned.recipe.joining, bar="auto")),
+        learned.labels,
+        learned.learner,
+        device="cpu",
+    )
+    calls = []
+    hook = model.learner.model.register_forward_hook(lambda *_: calls.append(1))
+    settle_on_dev(model, dev, Console(quiet=True), batch_size=8)
+    hook.remove()
+    assert len(calls) == len(list(sentence_batches(model, dev, 8)))
+    trials = try_joinings(learned, dev)
+    assert model.recipe.joining == max(trials, key=lambda trial: trial.every.f1).joining
+    alone = fit_calibration(learned, dev, batch_size=8)
+    assert model.calibration.facts["decisions"] == alone.facts["decisions"]
+    assert model.calibration.temperature == pytest.approx(alone.temperature, rel=1e-4)
 
 
 def test_entities_in_one_piece_are_read_as_without_links(learned):
@@ -111,7 +130,7 @@ def test_thresholds_are_about_joined_entities_too(learned):
 
 
 def test_a_temperature_changes_scores_and_no_decision(learned):
-    calibration = fit_temperature(learned, written(16))
+    calibration = fit_calibration(learned, written(16))
     assert calibration.temperature > 0
     plain, warm = (
         wingspan.recognizer.Recognizer(learned.recipe, learned.labels, learned.learner, device="cpu", calibration=given)
@@ -260,7 +279,7 @@ def test_a_resumed_training_ends_the_same(tmp_path):
         pass
 
     def stop(progress):
-        if progress.place.epoch == 1:
+        if progress.position.epoch == 1:
             raise Stopped
 
     with pytest.raises(Stopped):

@@ -19,7 +19,7 @@ from wingspan.recipes import find, variants
 from wingspan.recipes.typed_spans import paper
 from wingspan.text import Document, Entity, Span
 from wingspan.training.fit import fit
-from wingspan.training.loop import Data, Run, collator
+from wingspan.training.loop import TrainingData, TrainingRun, collator
 from wingspan.training.loop import train as train_loop
 from wingspan.training.processes import accelerator_for
 from wingspan.training.run import prepare
@@ -163,8 +163,8 @@ def test_all_gradients_of_an_epoch_make_one_step_of_adam():
         adam.step()
     ours = fit(small("paper", **{"train.epochs": 3}), CONTEXTS, seed=1)
     recipe = replace(ours.recipe, train=replace(ours.recipe.train, batch_size=2))  # two batches share the step
-    run = Run(recipe, ours.labels, ours.learner, Data(ours.sentences), seed=1)
-    steps = [progress.place.total for progress in train_loop(run, accelerator_for("no", "cpu", None, None))]
+    run = TrainingRun(recipe, ours.labels, ours.learner, TrainingData(ours.sentences), seed=1)
+    steps = [progress.position.total for progress in train_loop(run, accelerator_for("no", "cpu", None, None))]
     assert steps == [1, 2, 3]
     for name, value in plain.learner.state_dict().items():
         torch.testing.assert_close(ours.learner.state_dict()[name].cpu(), value, rtol=0, atol=2e-6, msg=name)

@@ -12,7 +12,7 @@ from wingspan.recipe import Recipe
 from wingspan.recipe_json import override
 from wingspan.recipes import find
 from wingspan.training.fit import fit
-from wingspan.training.loop import Data, Run
+from wingspan.training.loop import TrainingData, TrainingRun
 from wingspan.training.multi_corpus import CorporaPlan
 
 MAP = LabelMap({("genes", "Disease"): "Disease", ("genes", "Gene"): None})
@@ -30,8 +30,8 @@ def small(name: str, **train) -> Recipe:
     return replace(recipe, segments=find("conditional").segments)
 
 
-def run_of(recipe: Recipe, plan: CorporaPlan | None = None) -> Run:
+def run_of(recipe: Recipe, plan: CorporaPlan | None = None) -> TrainingRun:
     """A training on two corpora, ready for the loop."""
     plan = plan or two_corpora(6, label_map=MAP)
     fitted = fit(recipe, plan.training, seed=1, declared=plan.labels)
-    return Run(fitted.recipe, fitted.labels, fitted.learner, Data(fitted.sentences), 1)
+    return TrainingRun(fitted.recipe, fitted.labels, fitted.learner, TrainingData(fitted.sentences), 1)

@@ -21,8 +21,7 @@ from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document
 from wingspan.training.fit import fit
-from wingspan.training.loop import Data, Run, collator, plan
-from wingspan.training.optimizer import build_optimizer
+from wingspan.training.loop import TrainingData, TrainingRun, build_optimizer, collator, plan
 
 TINY = {"encoder.buckets": 300, "encoder.embedding": 4, "encoder.hidden": 8}
 """Settings for `--set` that make the hashed encoder tiny."""
@@ -57,13 +56,13 @@ def untrained(name: str = "baseline", labels: Sequence[str] = ("Drug", "Gene"), 
     return Recognizer(recipe, label_set, learner, device="cpu")
 
 
-def run_of(recipe: Recipe, seed: int = 1, documents: Sequence[Document] = (), lexicon=None, **others) -> Run:
+def run_of(recipe: Recipe, seed: int = 1, documents: Sequence[Document] = (), lexicon=None, **others) -> TrainingRun:
     """A training on the generated documents, ready for the loop."""
     fitted = fit(recipe, documents or train_documents(), seed=seed, lexicon=lexicon)
-    return Run(fitted.recipe, fitted.labels, fitted.learner, Data(fitted.sentences), seed, **others)
+    return TrainingRun(fitted.recipe, fitted.labels, fitted.learner, TrainingData(fitted.sentences), seed, **others)
 
 
-def first_losses(run: Run, steps: int, terms: tuple[str, ...] = ()) -> list[float]:
+def first_losses(run: TrainingRun, steps: int, terms: tuple[str, ...] = ()) -> list[float]:
     """The losses of the first steps, by hand, as the loop takes them."""
     optimizer = build_optimizer(run.learner, run.recipe.train)
     collate, order = collator(run.recipe, run.labels, run.learner), plan(run, 0)[0]

@@ -29,7 +29,7 @@ from wingspan.recipe import Phase, Recipe
 from wingspan.recipe_json import override
 from wingspan.recognizer import Recognizer
 from wingspan.training.fit import fit
-from wingspan.training.loop import Data, Progress, Run
+from wingspan.training.loop import Progress, TrainingData, TrainingRun
 from wingspan.training.loop import train as train_loop
 from wingspan.training.processes import accelerator_for, speak_into
 
@@ -105,7 +105,7 @@ def train(name: str, recipe: Recipe, path: Path) -> list[float]:
     sentences = fitted.sentences[:: len(fitted.sentences) // SENTENCES][:SENTENCES]
     assert len(sentences) == SENTENCES
     assert len({sentence.dataset for sentence in sentences}) == 1 + (plan is not None)
-    run = Run(fitted.recipe, fitted.labels, fitted.learner, Data(sentences, dev_documents(3)), 3)
+    run = TrainingRun(fitted.recipe, fitted.labels, fitted.learner, TrainingData(sentences, dev_documents(3)), 3)
     seen = list(train_loop(run, accelerator_for("no", "cpu")))
     save_model(run.learner, str(path))
     scores = [progress.scores.micro.f1 for progress in seen if progress.scores is not None]
@@ -128,7 +128,7 @@ def train_and_go_on(number: int, folder: Path) -> None:
         (folder / f"{name}-{number}.txt").write_text(places(model))
 
     def stop(progress: Progress) -> None:
-        if progress.place.epoch == 2:
+        if progress.position.epoch == 2:
             raise KeyboardInterrupt
 
     go("whole")

@@ -18,7 +18,7 @@ from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Recipe, Term
-from wingspan.training.finish import FEWEST, decisions, fit
+from wingspan.training.finish import FEWEST, ContestedDecisions, fit_calibration, sentence_batches
 
 TEXTS = ["Aspirin lowers BRCA1 in the cell .", "A drug and a gene , or two of them .", ""]
 
@@ -151,11 +151,14 @@ def test_the_fitted_temperature_is_that_of_all_decisions(reader):
     model = READERS[reader]()
     model.labels = LABELS
     documents = dev_documents(6)
-    logits, target = decisions(model, documents, batch_size=3)
+    contested = ContestedDecisions(model)
+    for rows in sentence_batches(model, documents, 3):
+        contested.add(rows)
+    logits, target = contested.arrays()
     assert len(target) >= FEWEST
-    assert fit(model, documents).temperature == pytest.approx(fit_temperature(logits, target), rel=1e-5)
+    assert fit_calibration(model, documents).temperature == pytest.approx(fit_temperature(logits, target), rel=1e-5)
     with pytest.raises(ValueError, match="only 0 decisions"):
-        fit(model, [])
+        fit_calibration(model, [])
 
 
 @pytest.fixture(scope="module")
@@ -245,4 +248,4 @@ def test_what_cannot_be_calibrated_is_said(trained, shell, tmp_path):
     model = untrained()
     model.learner.objectives["spans"].calibrates = False
     with pytest.raises(ValueError, match="Classification has no class scores"):
-        fit(model, dev_documents())
+        fit_calibration(model, dev_documents())

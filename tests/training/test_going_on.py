@@ -59,7 +59,8 @@ def test_rows_of_the_tagger_move_with_their_class(was, is_now, crf):
     adopt(new.learner, WIDER, old)
     vectors = torch.randn(7, old.learner.model.encoder.size)
     before, now = tag_scores(old, vectors), tag_scores(new, vectors)
-    assert all(torch.allclose(now[key], before[key]) for key in before)
+    # the rows are the same, but products of matrices of other sizes are rounded differently
+    assert all(torch.allclose(now[key], before[key], atol=1e-5) for key in before)
     if crf:
         chains = [model.learner.objectives["tags"].chain for model in (old, new)]
         places = [model.learner.objectives["tags"] for model in (old, new)]

@@ -16,10 +16,10 @@ from wingspan.recipe import Phase, Term
 from wingspan.training import loop
 from wingspan.training.corpora import Corpora
 from wingspan.training.journal import read_journal
-from wingspan.training.loop import Data, train
+from wingspan.training.loop import TrainingData, train
 from wingspan.training.processes import accelerator_for
-from wingspan.training.run import Job, train_seeds
-from wingspan.training.state import latest_state, load_place
+from wingspan.training.run import TrainingJob, train_seeds
+from wingspan.training.state import latest_state, load_position
 
 
 class Breaking(Classification):
@@ -44,7 +44,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_the_last_good_state(tmp
     assert events[-1]["message"] == str(caught.value)
     epochs = [event for event in events if event["event"] == "epoch"]
     assert epochs
-    assert load_place(latest_state(tmp_path / "state")).total == epochs[-1]["step"]
+    assert load_position(latest_state(tmp_path / "state")).total == epochs[-1]["step"]
     recipe_kept = json.loads((tmp_path / "recipe.json").read_text())["recipe"]
     assert recipe_kept["terms"]["spans"]["objective"]["part"].endswith(":Breaking")
 
@@ -95,7 +95,7 @@ def test_patience_ends_a_run_that_gets_no_better(monkeypatch, tmp_path):
 
 def test_without_dev_the_last_epoch_is_kept():
     run = run_of(tiny("baseline", epochs=2), documents=train_documents(3))
-    events = [progress for progress in train(run, on_cpu()) if progress.place.step == 0]
+    events = [progress for progress in train(run, on_cpu()) if progress.position.step == 0]
     assert [progress.best for progress in events] == [True, True]
     assert [progress.scores for progress in events] == [None, None]
 
@@ -107,22 +107,22 @@ def test_phases_train_their_own_terms(tmp_path):
     run = run_of(recipe, documents=train_documents(4), states=tmp_path)
     before = {name: value.clone() for name, value in run.learner.state_dict().items()}
     progresses = train(run, on_cpu())
-    first = next(progress for progress in progresses if progress.place.step == 0)
+    first = next(progress for progress in progresses if progress.position.step == 0)
     assert set(first.losses) == {"loss", "tags"}
     head = "model.scorer.head.layers.0.weight"
     assert torch.equal(run.learner.state_dict()[head], before[head])
     assert not torch.equal(
         run.learner.state_dict()["objectives.tags.score.weight"], before["objectives.tags.score.weight"]
     )
-    rest = [progress for progress in progresses if progress.place.step == 0]
-    assert [(progress.place.phase, progress.place.epoch) for progress in rest] == [(1, 1), (1, 2)]
+    rest = [progress for progress in progresses if progress.position.step == 0]
+    assert [(progress.position.phase, progress.position.epoch) for progress in rest] == [(1, 1), (1, 2)]
     assert set(rest[0].losses) == {"loss", "tags", "spans"}
     assert not torch.equal(run.learner.state_dict()[head], before[head])
-    assert rest[-1].place.total == rest[-1].steps
+    assert rest[-1].position.total == rest[-1].steps
     # resumed between the phases, the second one is the same
     again = run_of(recipe, documents=train_documents(4), states=tmp_path / "again")
     for progress in train(again, on_cpu()):
-        if progress.place.phase == 1:
+        if progress.position.phase == 1:
             break  # the state of the first phase's end is the latest
     resumed = run_of(recipe, documents=train_documents(4), states=tmp_path / "again", resume=True)
     list(train(resumed, on_cpu()))
@@ -160,9 +160,9 @@ def test_accumulated_batches_are_one_large_batch():
     results = []
     for batch, accumulate in ((4, 1), (2, 2), (1, 4)):
         changed = replace(recipe, train=replace(recipe.train, batch_size=batch, accumulate=accumulate))
-        each = replace(run_of(changed, documents=[document]), data=Data(short))
+        each = replace(run_of(changed, documents=[document]), data=TrainingData(short))
         progress = list(train(each, on_cpu()))
-        assert progress[-1].steps == progress[-1].place.total == 1
+        assert progress[-1].steps == progress[-1].position.total == 1
         results.append(each.learner.state_dict())
     for other in results[1:]:
         for name, value in results[0].items():
@@ -178,7 +178,7 @@ def test_a_rest_of_accumulated_batches_counts_as_a_step_when_resumed(tmp_path):
     stopped = replace(run_of(recipe, documents=train_documents(9)), states=tmp_path)
     for _ in train(stopped, accelerator_for("no", "cpu")):
         break  # at the end of the first epoch, before its own state is kept
-    assert load_place(latest_state(tmp_path)).step == batches
+    assert load_position(latest_state(tmp_path)).step == batches
     resumed = replace(run_of(recipe, documents=train_documents(9)), states=tmp_path, resume=True)
     list(train(resumed, accelerator_for("no", "cpu")))
     for name, value in whole.learner.state_dict().items():
@@ -186,7 +186,7 @@ def test_a_rest_of_accumulated_batches_counts_as_a_step_when_resumed(tmp_path):
 
 
 def test_several_seeds_have_folders_and_a_summary(tmp_path):
-    job = Job(tiny("baseline"), Corpora(train_documents(6), dev_documents()), tmp_path / "runs", device="cpu")
+    job = TrainingJob(tiny("baseline"), Corpora(train_documents(6), dev_documents()), tmp_path / "runs", device="cpu")
     figures = train_seeds(job, [3, 5], Console(quiet=True))
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed-3", "seed-5", "summary.json"]
     summary = json.loads((tmp_path / "runs" / "summary.json").read_text())

@@ -10,7 +10,8 @@ import pytest
 
 from wingspan.batch import batches
 from wingspan.recipe import TrainSettings
-from wingspan.training.batches import apportion, draw, epoch_batches, kept
+from wingspan.training.loop import kept
+from wingspan.training.multi_corpus import apportion, draw, epoch_batches
 
 CORPORA = ["big"] * 80 + ["small"] * 15 + ["tiny"] * 5
 LENGTHS = [3 + (7 * n) % 11 for n in range(100)]

@@ -16,7 +16,7 @@ from wingspan.corpora.statistics import describe
 from wingspan.text import Document
 from wingspan.training.corpora import Corpora, handle_leaks
 from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral
-from wingspan.training.run import Job, prepare, train_seeds
+from wingspan.training.run import TrainingJob, prepare, train_seeds
 
 QUICK = {**TINY, "train.epochs": 1}
 TRAIN, DEV, TEST = train_documents(8), dev_documents(2), dev_documents(4)[2:]
@@ -40,7 +40,7 @@ def test_leaking_documents_are_dropped_by_default_and_the_run_tells(tmp_path, ca
 
 
 def test_allow_trains_on_all_and_says_so_in_the_results(tmp_path):
-    job = Job(
+    job = TrainingJob(
         prepare("baseline", None, QUICK), Corpora(LEAKY, DEV, TEST), tmp_path / "run", on_leak="allow", device="cpu"
     )
     figures = train_seeds(job, [1], Console(quiet=True))

@@ -4,7 +4,7 @@ from torch import nn
 
 from trainings import first_losses, run_of, tiny
 from wingspan.recipe import TrainSettings
-from wingspan.training.optimizer import build_optimizer, rate_factor, set_rates
+from wingspan.training.loop import build_optimizer, rate_factor, set_rates
 
 
 def factors(schedule: str, steps: int = 20, warmup: float = 0.0) -> list[float]:

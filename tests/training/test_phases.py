@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from trainings import dev_documents, on_cpu, run_of, tiny
 from wingspan.recipe import Phase
 from wingspan.recipe_json import override
-from wingspan.training.loop import Data, train
+from wingspan.training.loop import TrainingData, train
 
 
 def small():
@@ -23,7 +23,7 @@ def small():
 def through(folder, stop: int | None = None, resume: bool = False):
     """A training in a folder, left after so many progresses."""
     run = run_of(small(), lexicon=Invented(), states=folder, resume=resume)
-    run = replace(run, data=Data(run.data.sentences, dev_documents(1)))
+    run = replace(run, data=TrainingData(run.data.sentences, dev_documents(1)))
     found = []
     for progress in train(run, on_cpu()):
         found.append(progress)
@@ -43,7 +43,7 @@ def test_a_resumed_run_of_two_phases_ends_with_the_same_weights(stop, tmp_path):
     for phase in ("phase-1", "phase-2"):
         kept = [load_file(tmp_path / folder / phase / "learner.safetensors") for folder in ("whole", "cut")]
         assert all(torch.equal(value, kept[1][name]) for name, value in kept[0].items())
-    ends = [found for found in progress if found.place.step == 0]
+    ends = [found for found in progress if found.position.step == 0]
     assert [found.scores is None for found in ends] == [True, True, False, False]  # no head, no scores
 
 

@@ -12,7 +12,7 @@ from trainings import save_corpora
 from wingspan.text import Document
 from wingspan.training.journal import read_journal
 from wingspan.training.processes import part_of, shared_out
-from wingspan.training.state import claim, latest_state, load_place
+from wingspan.training.state import claim, latest_state, load_position
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch has no gloo here")
 
@@ -63,7 +63,7 @@ def test_a_resumed_run_of_two_processes_is_the_undisturbed_one(runs):
     for file in ("model.safetensors", "state/phase-1/learner.safetensors"):
         one, other = (load_file(runs / name / file) for name in ("whole", "stopped"))
         assert all(torch.equal(one[name], other[name]) for name in one)
-    places = [load_place(latest_state(runs / name / "state")) for name in ("whole", "stopped")]
+    places = [load_position(latest_state(runs / name / "state")) for name in ("whole", "stopped")]
     assert places[0] == places[1]
     assert [e["event"] for e in read_journal(runs / "stopped" / "journal.jsonl")].count("resumed") == 1
     with pytest.raises(ValueError, match="--resume: processes is 1 now and was 2"):  # random draws would be others

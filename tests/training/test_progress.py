@@ -9,9 +9,9 @@ from rich.console import Console
 
 from wingspan.evaluation.scores import recognition
 from wingspan.text import Document, Entity
+from wingspan.training.journal import TrainingBar
 from wingspan.training.loop import Progress
-from wingspan.training.progress import TrainingBar
-from wingspan.training.state import Place
+from wingspan.training.state import Position
 
 GOLD = [Document("d", "fever and cough", (Entity.at("S", 0, 5), Entity.at("S", 10, 15)))]
 HALF = recognition(GOLD, [Document("d", "fever and cough", (Entity.at("S", 0, 5),))])
@@ -34,11 +34,11 @@ def training(clock: Clock, seconds: float = 1.0, resumed: int = 0) -> Iterator[P
         epoch, step = divmod(total, 40)
         losses = {"loss": 1 / total, "tags": 9.0}
         if step:
-            yield Progress(Place(0, epoch, step, total), 120, losses, None, False)
+            yield Progress(Position(0, epoch, step, total), 120, losses, None, False)
         else:
-            yield Progress(Place(0, epoch - 1, 40, total), 120, losses, None, False)
+            yield Progress(Position(0, epoch - 1, 40, total), 120, losses, None, False)
             scores = HALF if epoch > 1 else None
-            yield Progress(Place(0, epoch, 0, total), 120, losses, scores, best=epoch == 2)
+            yield Progress(Position(0, epoch, 0, total), 120, losses, scores, best=epoch == 2)
 
 
 def test_in_a_pipe_one_plain_line_for_each_epoch() -> None:
@@ -69,7 +69,7 @@ def test_on_a_terminal_a_bar_with_loss_f1_epoch_and_time_left() -> None:
         assert bar.bars is not None
         for progress in training(clock):
             bar.update(progress)
-            if progress.place.total == 100:
+            if progress.position.total == 100:
                 bar.bars.refresh()
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     lines = [line.strip() for line in re.split(r"[\r\n]+", shown)]
@@ -85,7 +85,7 @@ def test_a_resumed_run_is_timed_by_its_own_steps() -> None:
         assert bar.bars is not None
         for progress in training(clock, seconds=2.0, resumed=40):
             bar.update(progress)
-            if progress.place.total == 100:
+            if progress.position.total == 100:
                 assert bar.bars.tasks[0].time_remaining == 40
     assert "step 80/120  0:01:20 left" in out.getvalue()
 
@@ -93,7 +93,7 @@ def test_a_resumed_run_is_timed_by_its_own_steps() -> None:
 def test_later_phases_are_named() -> None:
     out = io.StringIO()
     with TrainingBar(Console(file=out, width=100, force_terminal=False)) as bar:
-        bar.update(Progress(Place(1, 2, 0, 7), 9, {}, None, False))
+        bar.update(Progress(Position(1, 2, 0, 7), 9, {}, None, False))
     assert out.getvalue() == "phase 2, epoch 2  step 7/9\n"
 
 
@@ -106,5 +106,5 @@ def test_an_error_leaves_the_terminal_as_it_was() -> None:
 
 
 def test_the_bar_needs_no_torch() -> None:
-    code = "import sys, wingspan.training.progress, wingspan.views.terminal; sys.exit('torch' in sys.modules)"
+    code = "import sys, wingspan.training.journal, wingspan.views.terminal; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,7 +13,7 @@ from resumable import STEPS, process
 from safetensors.torch import load_file
 
 from wingspan.training.journal import read_journal
-from wingspan.training.state import latest_state, load_place
+from wingspan.training.state import latest_state, load_position
 
 
 def finish(folder: Path, resume: bool = False, several: bool = False) -> None:
@@ -51,8 +51,8 @@ def same(one: Path, other: Path) -> None:
 def test_the_undisturbed_run(undisturbed):
     events = read_journal(undisturbed / "journal.jsonl")
     assert [e["event"] for e in events if e["event"] != "progress"] == ["start", *["epoch"] * 3, "end"]
-    assert load_place(latest_state(undisturbed / "state")).epoch == 3
-    assert load_place(latest_state(undisturbed / "state")).total == STEPS
+    assert load_position(latest_state(undisturbed / "state")).epoch == 3
+    assert load_position(latest_state(undisturbed / "state")).total == STEPS
     assert [path.name for path in (undisturbed / "state").glob("step-*")] == [
         (undisturbed / "state" / "latest").read_text()
     ]
@@ -98,7 +98,7 @@ def test_killed_while_a_state_is_written(undisturbed, tmp_path, where, number):
     if number > 1:
         assert state is not None
         assert {path.name for path in state.iterdir()} == {"learner.safetensors", "optimizer.pt", "place.json"}
-        assert load_place(state).total > 0
+        assert load_position(state).total > 0
     finish(folder, resume=True)
     same(undisturbed, folder)
 

@@ -1,30 +1,64 @@
-"""`wingspan calibrate`: scores that mean what they say, and thresholds that suit a purpose, fitted on dev documents."""
+"""`wingspan calibrate`: the temperature of a model's scores and thresholds of its labels, fitted on dev documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.cli.options import BatchSize, Device, Json, Parts, Threads, trusted, use_threads
-from wingspan.evaluation.calibration import Choice, Reliability, calibration_of, choose_thresholds
-from wingspan.evaluation.scores import recognition
+from wingspan.evaluation.calibration import (
+    ByLabel,
+    Calibration,
+    Choice,
+    Reliability,
+    calibration_of,
+    choose_thresholds,
+)
+from wingspan.evaluation.scores import Counts, recognition
+from wingspan.views.console import say
 from wingspan.views.tables import Sheet
 
-if TYPE_CHECKING:
-    from wingspan.training.finish import Calibrated
+LOWEST = 0.05
+"""The least score of the entities among which thresholds are chosen."""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The result, measured on the documents it was fitted on: before, and with the calibrated model."""
+
+    calibration: Calibration
+    before: ByLabel[Reliability]
+    after: ByLabel[Reliability]
+    choices: Mapping[str, Choice]
+    f1_before: Counts
+    f1_after: Counts
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+
+        def figures(rows: ByLabel[Reliability], micro: Counts) -> dict[str, Any]:
+            labels = {label: row.to_dict() for label, row in rows.labels.items()}
+            return {"micro": micro.to_dict(), "calibration": rows.overall.to_dict(), "labels": labels}
+
+        return {
+            **self.calibration.to_dict(),
+            "before": figures(self.before, self.f1_before),
+            "after": figures(self.after, self.f1_after),
+            "choices": {label: choice._asdict() for label, choice in self.choices.items()},
+        }
 
 
 @app.command(epilog="Example: wingspan calibrate runs/mine dev.jsonl --thresholds f1")
 def calibrate(
     model: Annotated[str, typer.Argument(help="A model folder; a hub id needs --output.")],
-    dev: Annotated[Path, typer.Argument(help="Documents it was not trained on, with the right entities.")],
-    output: Annotated[Path | None, typer.Option(help="Folder for the calibrated model; otherwise where it is.")] = None,
+    dev: Annotated[Path, typer.Argument(help="Gold documents that it was not trained on.")],
+    output: Annotated[Path | None, typer.Option(help="Folder for the calibrated model; by default the same.")] = None,
     thresholds: Annotated[
         str | None,
         typer.Option(help="Also choose a threshold for each label: f1 for the best F1, or a precision such as 90."),
@@ -39,8 +73,6 @@ def calibrate(
     threads: Threads = None,
 ) -> None:
     """Fits the temperature of a model's scores, and thresholds if you want them; both are saved with the model."""
-    from rich.console import Console
-
     from wingspan.views.console import write_json
 
     use_threads(threads)
@@ -71,33 +103,33 @@ def calibrate_model(
     parts: Sequence[str] = (),
     device: str | None = None,
 ) -> Calibrated:
-    """Fits the model's temperature to the documents, chooses thresholds where asked, and saves the model with both.
+    """Fits the model's temperature to the documents, chooses thresholds on request, and saves the model with both.
 
-    `thresholds` is "f1", or a wanted precision in percent. The entities that are found stay the same without it.
+    `thresholds` is "f1", or a precision to reach in percent. Without it the predicted entities stay the same.
     """
     from wingspan.recognizer import Recognizer
     from wingspan.training.corpora import documents_of
-    from wingspan.training.finish import LOWEST, Calibrated, fit
+    from wingspan.training.finish import fit_calibration
 
     if output is None and not Path(model).is_dir():
         raise ValueError(f"{model}: only a model folder can be calibrated in its place; give --output FOLDER")
-    precision = aim(thresholds)
+    precision = precision_goal(thresholds)
     recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
     if recognizer.recipe.protocol == "typing":
         raise ValueError(
             f"{model}: this model types given spans, not found ones; its training calibrated it where it had --dev"
         )
-    # as prediction takes texts that nobody names a corpus for, whatever the file says of them
+    # in the target's labels, as prediction without --dataset, whatever corpus the file names
     gold = [replace(document, dataset=recognizer.labels.target) for document in documents_of(dev, format)]
     recognizer.calibration = None
     before = recognizer.predict(gold, batch_size=batch_size)
-    recognizer.calibration = fitted = fit(recognizer, gold, batch_size=batch_size)
+    recognizer.calibration = fitted = fit_calibration(recognizer, gold, batch_size=batch_size)
     choices: dict[str, Choice] = {}
     if thresholds is not None:
         many = recognizer.predict(gold, batch_size=batch_size, threshold=LOWEST)
         choices = choose_thresholds(gold, many, precision)
-        bars = {label: choice.threshold for label, choice in choices.items()}
-        recognizer.calibration = replace(fitted, thresholds=bars, facts={**fitted.facts, "aim": thresholds})
+        chosen = {label: choice.threshold for label, choice in choices.items()}
+        recognizer.calibration = replace(fitted, thresholds=chosen, facts={**fitted.facts, "aim": thresholds})
     after = recognizer.predict(gold, batch_size=batch_size)
     recognizer.facts.pop("calibration_error", None)  # measured with the calibration before this one
     recognizer.save_pretrained(output if output is not None else model)
@@ -111,26 +143,26 @@ def calibrate_model(
     )
 
 
-def aim(thresholds: str | None) -> float | None:
-    """The wanted precision in percent; None for the best F1, or where no thresholds are wanted."""
+def precision_goal(thresholds: str | None) -> float | None:
+    """The precision to reach in percent; None for the best F1, or without thresholds."""
     if thresholds in (None, "f1"):
         return None
     try:
-        wanted = float(str(thresholds))
+        precision = float(str(thresholds))
     except ValueError:
-        wanted = 0.0
-    if not 1 < wanted <= 100:  # 0.9 is hardly meant as 0.9 %
+        precision = 0.0
+    if not 1 < precision <= 100:  # 0.9 is hardly meant as 0.9 %
         raise ValueError(f"--thresholds {thresholds}: write f1, or a precision in percent, for example 90")
-    return wanted
+    return precision
 
 
 def show(result: Calibrated, console: Console) -> None:
-    """Calibration errors before and after, thresholds, and what they do to precision, recall and F1."""
+    """Prints calibration errors, thresholds, and precision, recall and F1 before and after."""
 
     def errors(name: str, before: Reliability | None, after: Reliability | None) -> tuple[str, ...]:
-        cells = ["" if one is None else f"{one.error:.2f}" for one in (before, after)]
-        bar = result.calibration.thresholds.get(name)
-        return (name, *cells, str(after.entities if after else 0), "" if bar is None else f"{bar:.3f}")
+        cells = ["" if side is None else f"{side.error:.2f}" for side in (before, after)]
+        threshold = result.calibration.thresholds.get(name)
+        return (name, *cells, str(after.entities if after else 0), "" if threshold is None else f"{threshold:.3f}")
 
     before, after = result.before, result.after
     labels = sorted({*before.labels, *after.labels})
@@ -141,13 +173,13 @@ def show(result: Calibrated, console: Console) -> None:
         [errors("all", before.overall, after.overall)],
     ).show(console)
     for when, micro in (("Before", result.f1_before), ("After", result.f1_after)):
-        line = f"{when}: precision {micro.precision:.2f}, recall {micro.recall:.2f}, F1 {micro.f1:.2f}"
-        console.print(line, highlight=False, soft_wrap=True)
+        say(console, f"{when}: precision {micro.precision:.2f}, recall {micro.recall:.2f}, F1 {micro.f1:.2f}")
     if result.calibration.facts.get("aim") == "f1" and result.f1_after.f1 < result.f1_before.f1:
-        line = "Note: these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds."
-        console.print(line, highlight=False, soft_wrap=True)
+        say(
+            console,
+            "Note: these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds.",
+        )
     for label, choice in result.choices.items():
         if not choice.reached:
-            line = f"Note: {label} never reaches the wanted precision; its best is {choice.precision:.2f}."
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print("Note: these are the documents it was fitted on; others tell how well it holds.", soft_wrap=True)
+            say(console, f"Note: {label} never reaches the wanted precision; its best is {choice.precision:.2f}.")
+    say(console, "Note: these are the documents it was fitted on; others tell how well it holds.")

@@ -1,4 +1,4 @@
-"""`wingspan demo`: on the built-in corpus, train, score, show entities. No network, no download."""
+"""`wingspan demo`: trains, scores and shows entities on the built-in corpus, without a network."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from wingspan.views.terminal import legend, show
 @app.command(epilog="Example: wingspan demo")
 def demo(
     output: Annotated[Path | None, typer.Option(help="Keep the model in this folder.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another model.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 1,
     threads: Threads = None,
 ) -> None:
     """Trains, scores and shows entities on the built-in corpus; no network, under three minutes on two cores."""
-    from rich.console import Console
-
     use_threads(threads)
     run_demo(Console(), output, seed)
 
@@ -35,9 +33,9 @@ EPOCHS = 10
 
 
 def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> float:
-    """Trains the baseline on the built-in corpus and shows what it finds in documents it has never seen."""
+    """Trains the baseline on the built-in corpus and shows its predictions on unseen documents. Returns the F1."""
     from wingspan.training.corpora import Corpora
-    from wingspan.training.run import Job, prepare, run
+    from wingspan.training.run import TrainingJob, prepare, run
 
     if output is not None and output.exists():
         raise ValueError(f"{output}: is there already; choose another --output for the demo's model")
@@ -51,7 +49,7 @@ def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> flo
     with TemporaryDirectory() as temporary:
         folder = output or Path(temporary) / "model"
         began = time.perf_counter()
-        job = Job(prepare("baseline", None, {"train.epochs": EPOCHS}), Corpora(train, dev, test), folder, seed)
+        job = TrainingJob(prepare("baseline", None, {"train.epochs": EPOCHS}), Corpora(train, dev, test), folder, seed)
         model, scores = run(job, console)
         seconds = time.perf_counter() - began
     assert isinstance(scores, Scores)
@@ -66,9 +64,9 @@ def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> flo
     console.print("\nWhat the model finds in unseen documents, nested entities stacked:\n")
     labels = sorted({entity.label for document in train for entity in document.entities})
     legend(labels, console)
-    for gold, found in zip(chosen, model.predict(chosen), strict=True):
-        console.print(f"\n{found.id}", style="dim")
-        show(found, console, gold=gold, labels=labels)
+    for gold, predicted in zip(chosen, model.predict(chosen), strict=True):
+        console.print(f"\n{predicted.id}", style="dim")
+        show(predicted, console, gold=gold, labels=labels)
     console.print(
         "\nNext: wingspan train baseline --train YOUR.jsonl --dev DEV.jsonl --output runs/mine\n"
         "      wingspan predict 'Some text.' --model runs/mine\n"

@@ -91,7 +91,7 @@ def tune(
     range: Annotated[
         list[str] | None, typer.Option(help="key=low:high, key=low:high:log or key=a,b,c, besides the recipe's ranges.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trials of the study, those of earlier commands included.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of the study, earlier ones included.")] = 20,
     time_budget: TimeBudget = None,
     pruner: Annotated[
         Literal["median", "hyperband", "none"], typer.Option(help="The rule that ends hopeless trials early.")

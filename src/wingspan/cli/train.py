@@ -34,19 +34,19 @@ def train(
         list[Path] | None, typer.Option(help="Training corpus, in any format; may be given several times.")
     ] = None,
     corpora: Annotated[
-        Path | None, typer.Option(help="Several corpora for one model: a corpora.toml, in place of the files.")
+        Path | None, typer.Option(help="Several corpora for one model: a corpora.toml instead of the files.")
     ] = None,
-    dev: Annotated[Path | None, typer.Option(help="Decides which epoch is best.")] = None,
+    dev: Annotated[Path | None, typer.Option(help="Documents that decide which epoch is best.")] = None,
     test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
     format: CorpusFormat = None,
     encoder: EncoderName = None,
-    set: Annotated[list[str] | None, typer.Option(help="key=value, any setting that `wingspan recipes` shows.")] = None,
+    set: Annotated[list[str] | None, typer.Option(help="key=value: any setting that `wingspan recipes` shows.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 1,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
-    rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a label of --from under another name.")] = None,
+    rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: another name for a label of --from.")] = None,
     parts: Parts = None,
     lexicon: Annotated[
         str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
@@ -62,18 +62,17 @@ def train(
 
     from wingspan.recipe_json import with_settings
     from wingspan.training.corpora import corpora_of
-    from wingspan.training.run import Job, prepare, train_seeds
-    from wingspan.training.warm_start import must_go_together
+    from wingspan.training.run import TrainingJob, check_warm_start, prepare, train_seeds
     from wingspan.views.console import first_process, write_json
 
     use_threads(threads)
     chosen = whole_numbers(seeds) if seeds is not None else [seed]
     encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
-    must_go_together(start, rename, encoder, chosen_settings)
-    given = corpora_of(train or None, dev, test, format, corpora)
-    job = Job(
-        prepare(recipe, encoder, {**given.settings, **chosen_settings}),
-        given,
+    check_warm_start(start, rename, encoder, chosen_settings)
+    data = corpora_of(train or None, dev, test, format, corpora)
+    job = TrainingJob(
+        prepare(recipe, encoder, {**data.settings, **chosen_settings}),
+        data,
         output,
         resume=resume,
         start=start,

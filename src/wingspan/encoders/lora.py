@@ -103,14 +103,3 @@ def merged(model: nn.Module) -> Iterator[None]:
     finally:
         for name, layer in layers.items():
             model.set_submodule(name, layer)
-
-
-def counted(module: nn.Module) -> tuple[int, int]:
-    """The number of parameters of a module, and of those that learn."""
-    sizes = [(size_of(value), value.requires_grad) for value in module.parameters()]
-    return sum(size for size, _ in sizes), sum(size for size, learns in sizes if learns)
-
-
-def size_of(parameter: nn.Parameter) -> int:
-    """The number of values in a parameter: two 4-bit values share a byte."""
-    return parameter.numel() * (2 if type(parameter).__name__ == "Params4bit" else 1)

@@ -1,6 +1,6 @@
 """`wingspan experiment`: does the runs of a plan that are not done yet, then writes the tables.
 
-Runs are done one after the other in this process, or each in a process of its own, a few at a time. The command may be
+Runs are done one after the other in this process, or a few at a time, each in its own process. The command may be
 started several times on one output folder: a run is claimed with a lock file, so no run is done twice.
 """
 
@@ -23,7 +23,6 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from wingspan.corpora.formats import write
-from wingspan.corpora.statistics import describe
 from wingspan.encoders import Encoder
 from wingspan.evaluation.scores import Counts, Scores, recognition
 from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, PlannedRun, fraction_of, identity
@@ -40,11 +39,11 @@ from wingspan.recipe import Recipe, expect, made_by
 from wingspan.recipe_json import as_json
 from wingspan.recognizer import Recognizer, usable_device
 from wingspan.text import Document
-from wingspan.training.corpora import Corpora, corpora_of, documents_of, lexicon_of
+from wingspan.training.corpora import Corpora, corpora_of, corpus_fingerprint, documents_of, lexicon_of
 from wingspan.training.fit import coverage_of
 from wingspan.training.journal import Journal, read_journal
 from wingspan.training.processes import last_words, settle_in, speak_into, starting
-from wingspan.training.run import Job, must_recognize, prepare, run
+from wingspan.training.run import TrainingJob, must_recognize, prepare, run
 from wingspan.views.console import say
 from wingspan.views.tables import Sheet
 
@@ -183,6 +182,9 @@ def outcomes(
     try:
         while True:
             while len(running) < plan.workers and (assignment := next_run()) is not None:
+                if not patient and (known := known_outcome(assignment)) is not None:
+                    yield assignment, known
+                    continue
                 receiver, sender = context.Pipe(duplex=False)
                 process = context.Process(target=work, args=(sender, assignment, seconds(), threads), daemon=True)
                 process.start()
@@ -194,11 +196,11 @@ def outcomes(
             for receiver in [receiver for receiver in running if receiver in ready]:
                 process, assignment = running.pop(receiver)
                 try:
-                    outcome: RunOutcome = receiver.recv()
+                    outcome: RunOutcome | None = receiver.recv()
                 except (EOFError, ConnectionResetError):
-                    process.join()
-                    outcome = RunOutcome("failed", problem=last_words(process.exitcode, assignment.log))
-                yield assignment, outcome
+                    outcome = None
+                process.join()
+                yield assignment, outcome or RunOutcome("failed", problem=last_words(process.exitcode, assignment.log))
     finally:
         for process, _ in running.values():
             process.terminate()
@@ -210,6 +212,15 @@ def work(sender: Connection, assignment: Assignment, patience: float, threads: i
     settle_in(threads)
     speak_into(assignment.log)
     sender.send(attempt(assignment, patience))
+
+
+def known_outcome(assignment: Assignment) -> RunOutcome | None:
+    """The outcome of a run that another process has done or is at; it needs no process here."""
+    ledger = Ledger(assignment.plan.output)
+    if (line := ledger.lines().get(assignment.id)) is not None:
+        return RunOutcome("done", line)
+    with ledger.claim(assignment.id) as free:
+        return None if free else RunOutcome("held")
 
 
 def attempt(assignment: Assignment, patience: float = 0) -> RunOutcome:
@@ -292,7 +303,7 @@ def train_model(
     with assignment.log.open("a", encoding="utf-8") as log:
         console = Console(file=log, width=160)
         console.print(f"{planned} ({assignment.id})", highlight=False, markup=False)
-        job = Job(
+        job = TrainingJob(
             recipe,
             corpora,
             folder,
@@ -368,14 +379,13 @@ def corpus_fingerprints(corpus: PlannedCorpus, evaluate: Sequence[str]) -> dict[
     corpora = read_parts(corpus)
     lexicon_of(corpus.lexicon, corpora.train)  # raises if it cannot be read
     parts = {"train": corpora.train, "dev": corpora.dev, "test": corpora.test}
-    contents = {part: describe(documents) for part, documents in parts.items() if documents}
-    missing = [part for part in evaluate if part not in contents]
+    missing = [part for part in evaluate if not parts[part]]
     if missing:
         raise ValueError(f"{corpus.several}: the target has no {missing[0]} documents; give them, or set evaluate")
-    if not contents["train"].entities:
+    if not any(document.entities for document in corpora.train):
         where = corpus.several or corpus.train[0]
         raise ValueError(f"corpus {corpus.name!r}: no entity in {where}; there is nothing to learn")
-    fingerprints = {part: statistics.fingerprint for part, statistics in contents.items()}
+    fingerprints = {part: corpus_fingerprint(documents) for part, documents in parts.items() if documents}
     if corpora.declared is not None:
         facts = json.dumps([corpora.declared.to_dict(), corpora.weights, corpora.settings], sort_keys=True)
         fingerprints["corpora"] = hashlib.sha256(facts.encode()).hexdigest()[:12]

@@ -1,19 +1,19 @@
-"""From documents and a recipe to all a training needs: labels, widths, sentences, coverage, weights to start from.
+"""From documents and a recipe to everything a training needs: labels, widths, sentences, coverage, initial weights.
 
-What is read off the data (auto width, auto overlap, window length) is fixed here, before parts are assembled, and
-stored resolved in the model's recipe.
+Settings that depend on the data (auto width, auto overlap, window length) are resolved here, before parts are
+assembled, and stored resolved in the model's recipe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from wingspan.corpora.coverage import Coverage, auto_overlap, auto_width, measure_coverage
+from wingspan.corpora.coverage import Census, Coverage, auto_overlap, auto_width
 from wingspan.corpora.fragments import arranged
 from wingspan.corpora.segment import segment, segment_all
 from wingspan.decoding import Overlap
@@ -31,7 +31,7 @@ LOOSER: tuple[Overlap, ...] = ("flat", "nested", "any")
 
 @dataclass(frozen=True)
 class Fitted:
-    """A recipe without anything left open, and what training starts from."""
+    """A resolved recipe, and what training starts from."""
 
     recipe: Recipe
     labels: LabelSet
@@ -39,7 +39,7 @@ class Fitted:
     sentences: tuple[Sentence, ...]
     coverage: Coverage
     studied: Mapping[str, Any] = field(default_factory=dict)
-    """What objectives had to know of the data before they were built, by the names of their terms."""
+    """Facts about the data that objectives were built with, by the names of their terms."""
 
 
 def fit(
@@ -52,10 +52,10 @@ def fit(
     lexicon: Synonyms | None = None,
     declared: LabelSet | None = None,
 ) -> Fitted:
-    """Resolves what the recipe leaves to the data, and builds the parts.
+    """Resolves the settings that depend on the data, and builds the parts.
 
-    `start` is a model to go on from; `lexicon` has the synonyms for objectives that learn from them. Labels are those
-    of the documents unless they are `declared`, which those of several corpora have to be.
+    `start` is a model to go on from; `lexicon` has the synonyms for objectives that learn from them. Labels are read
+    off the documents unless they are `declared`, which labels of several corpora have to be.
     """
     labels = LabelSet.of(documents)
     if not any(labels.types.values()):
@@ -76,20 +76,64 @@ def fit(
         recipe = replace(recipe, encoder=start.recipe.encoder)
     recipe = with_names(recipe, labels, new=start is None)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
-    learned, known = (tuple(arranged(part, recipe.joining.fragments)) for part in (documents, dev))
-    recipe = resolve(recipe, encoder, [*learned, *known], start.recipe if start is not None else None)
-    sentences = tuple(segment_all(learned, recipe.segments, encoder.tokenize.measure))
+    before = start.recipe if start is not None else None
+    limit = min(recipe.segments.max_length, encoder.tokenize.max_length)
+    recipe = replace(recipe, segments=replace(recipe.segments, max_length=limit))
+    known = list(segment_all(as_learned(dev, recipe), recipe.segments, encoder.tokenize.measure))
+    cut = cut_documents(recipe, encoder, documents)
+    resolved = resolve(recipe, encoder, [*cut.training, *known], before)
+    if resolved.segments != recipe.segments:  # windows overlap by the widest entity, which was not known before
+        cut = cut_documents(resolved, encoder, documents)
+    recipe = resolved
     if start is None:
-        encoder.study(sentences, segment_all(dev, recipe.segments, encoder.tokenize.measure))
-    studied = study(recipe, sentences, lexicon)
+        encoder.study(cut.training, known)
+    studied = study(recipe, cut.training, lexicon)
     learner = assemble(recipe, labels, encoder, studied)
     if start is not None:
         adopt(learner, labels, start)
-    return Fitted(recipe, labels, learner, sentences, coverage_of(recipe, encoder, documents), studied)
+    coverage = count_coverage(cut.census, cut.prediction, recipe, encoder)
+    return Fitted(recipe, labels, learner, tuple(cut.training), coverage, studied)
+
+
+def as_learned(documents: Sequence[Document], recipe: Recipe) -> Sequence[Document]:
+    """The documents with the entities that a model without links learns instead of discontinuous ones."""
+    policy = recipe.joining.fragments
+    return list(arranged(documents, policy)) if policy in ("split", "hull") else documents
+
+
+class CutDocuments(NamedTuple):
+    """The sentences of documents in training and in prediction, and what became of their entities in the latter."""
+
+    training: list[Sentence]
+    prediction: list[Sentence]
+    census: Census
+
+
+def cut_documents(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> CutDocuments:
+    """Segments the documents once for both.
+
+    In training no sentence end cuts an entity, in prediction it may. Where every entity of a document is exactly on
+    words of one sentence in prediction, no end was in the way, and both have the same sentences.
+    """
+    measure, segments = encoder.tokenize.measure, recipe.segments
+    census = Census(segments, measure, gold=recipe.protocol == "typing")
+    learned = as_learned(documents, recipe)
+    training: list[Sentence] = []
+    prediction: list[Sentence] = []
+    for document, arrangement in zip(documents, learned, strict=True):
+        exact = census.outcomes["exact"]
+        sentences = list(census.sentences([document]))
+        prediction += sentences
+        same = arrangement is document and census.outcomes["exact"] - exact == len(document.entities)
+        if segments.context == "sentence":
+            training += sentences if same else segment(arrangement, segments, measure)
+    if segments.context == "document":
+        training = list(segment_all(learned, segments, measure))
+    return CutDocuments(training, prediction, census)
 
 
 def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
-    """Tells an encoder that has a token for each corpus which ones there are; one of an older model has its own."""
+    """Gives the names of the corpora to an encoder with a token for each; a model that is not `new` has its own."""
     part: Any = recipe.encoder
     settings: dict[str, Any] = dict(getattr(part, "keywords", {}))
     if settings.get("corpus_token") is None:
@@ -104,21 +148,18 @@ def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
 
 
 def study(recipe: Recipe, sentences: Sequence[Sentence], lexicon: Synonyms | None) -> dict[str, Any]:
-    """What the objectives have to know of the data, by the names of their terms; only where there is something."""
-    found = {}
+    """Facts about the data that objectives need, by the names of their terms, where there are any."""
+    studied = {}
     for name, term in recipe.terms.items():
         cls: type[Objective] = made_by(term.objective)
-        known = cls.study(sentences, lexicon, getattr(term.objective, "keywords", {}))
-        if known is not None:
-            found[name] = known
-    return found
+        facts = cls.study(sentences, lexicon, getattr(term.objective, "keywords", {}))
+        if facts is not None:
+            studied[name] = facts
+    return studied
 
 
-def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document], start: Recipe | None = None) -> Recipe:
-    """Width, overlap and window length as the data and the encoder have them; never less than `start` could find."""
-    limit = min(recipe.segments.max_length, encoder.tokenize.max_length)
-    segments = replace(recipe.segments, max_length=limit)
-    sentences = [s for document in documents for s in segment(document, segments, encoder.tokenize.measure)]
+def resolve(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence], start: Recipe | None = None) -> Recipe:
+    """Width, overlap and context of windows for these sentences; never less than the model `start` could find."""
     before = start.max_width if start is not None and isinstance(start.max_width, int) else 1
     units = encoder.tokenize.measure if encoder.tokenize.unit == "piece" else None
     width = max(auto_width(sentences, units=units), before) if recipe.max_width == "auto" else recipe.max_width
@@ -127,25 +168,28 @@ def resolve(recipe: Recipe, encoder: Encoder, documents: Sequence[Document], sta
         needs = auto_overlap(sentences)
         overlap = max(needs, needs if start is None or start.overlap == "auto" else start.overlap, key=LOOSER.index)
     # a window holds its core and context on both sides, so context can take a quarter of it at most
-    room = min(max(segments.overlap, width), max(1, limit // 4))
-    return replace(recipe, max_width=width, overlap=overlap, segments=replace(segments, overlap=room))
+    room = min(max(recipe.segments.overlap, width), max(1, recipe.segments.max_length // 4))
+    return replace(recipe, max_width=width, overlap=overlap, segments=replace(recipe.segments, overlap=room))
 
 
 def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Coverage:
-    """How many gold entities the resolved recipe can never find, and why."""
-    tags, typing = recipe.read_with == "tags", recipe.protocol == "typing"
+    """The gold entities that the resolved recipe can never find, by reason."""
+    census = Census(recipe.segments, encoder.tokenize.measure, gold=recipe.protocol == "typing")
+    return count_coverage(census, census.sentences(documents), recipe, encoder)
+
+
+def count_coverage(census: Census, sentences: Iterable[Sentence], recipe: Recipe, encoder: Encoder) -> Coverage:
+    """The coverage of sentences that the census has made, within the limits of the recipe."""
+    typing = recipe.protocol == "typing"
     assert recipe.overlap != "auto", "overlap is resolved before coverage is measured"
-    coverage = measure_coverage(
-        documents,
-        recipe.segments,
+    coverage = census.coverage(
+        sentences,
         max_width=recipe.ceiling,
-        measure=encoder.tokenize.measure,
         overlap="any" if typing else recipe.overlap,
         one_label_per_span=one_label(recipe) and not typing,
         discontinuous=typing or recipe.read_with == "links" or recipe.joining.gap != 0,
-        tags=tags,
+        tags=recipe.read_with == "tags",
         pieces=encoder.tokenize.unit == "piece",
-        gold=typing,
     )
     return replace(coverage, verb="typed") if typing else coverage
 

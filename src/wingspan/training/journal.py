@@ -1,6 +1,6 @@
-"""The journal of a run: one JSON line for each event, on disk as soon as it happened.
+"""The journal of a run on disk, one JSON line for each event, and its progress on the terminal.
 
-A kill can tear the last line only. Whoever opens the journal again cuts it off and goes on behind the last whole event.
+A kill can tear only the last line. Opening the journal again cuts it off, and writing goes on after the last event.
 """
 
 from __future__ import annotations
@@ -8,11 +8,22 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from wingspan.evaluation.scores import HEADLINES, headline, protocol_of
+
+if TYPE_CHECKING:  # the loop imports torch, which neither needs
+    from wingspan.training.loop import Progress
 
 Event = Literal["start", "coverage", "progress", "epoch", "best", "test", "end", "resumed", "error", "run"]
 
@@ -28,15 +39,15 @@ class Journal:
         self._file = self.path.open("ab")
 
     def write(self, event: Event, **fields: Any) -> None:
-        """One event with the time and its fields; a number that is none (NaN, infinite) is written as null."""
+        """Writes an event with the time and its fields; NaN and infinite numbers become null."""
         record = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **fields}
         line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False, default=_plain)
-        # half a surrogate pair becomes \\udXXX, which is how JSON writes it
+        # half a surrogate pair becomes \\udXXX, as in JSON
         self._file.write(line.encode("utf-8", "backslashreplace") + b"\n")
         self._file.flush()
 
     def close(self) -> None:
-        """Closes the file; what was written is there already."""
+        """Closes the file; every event is on disk already."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -66,7 +77,7 @@ def read_journal(path: str | Path) -> list[dict[str, Any]]:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Makes the file end with a whole line: a torn one is cut off, one that only lacks its line end gets it."""
+    """Makes the file end with a complete line: a torn one is cut off, one that only lacks its line end gets it."""
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         start, tail = size, b""
@@ -86,16 +97,16 @@ def cut_torn_line(path: Path) -> None:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """The event of a line, or None where it is none."""
+    """The event of a line, or None if there is none."""
     try:
-        found = json.loads(line)
+        event = json.loads(line)
     except ValueError:  # bad JSON and bad UTF-8 alike
         return None
-    return found if isinstance(found, dict) and "event" in found else None
+    return event if isinstance(event, dict) and "event" in event else None
 
 
 def _finite(value: Any) -> Any:
-    """The value with null for each float that JSON has no word for."""
+    """The value with None for each float that JSON cannot write."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -106,9 +117,113 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: paths as text, numbers of numpy and torch as numbers."""
+    """Values that JSON does not know: paths as text, numbers of numpy and torch as numbers."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "item"):
         return _finite(value.item())
     raise TypeError(f"a journal holds plain values, not {type(value).__name__}; convert {value!r} first")
+
+
+# The progress of a training: a bar on a terminal, one line for each epoch everywhere.
+
+SPEED_OVER = 300.0  # seconds over which speed is averaged: longer than the pause in which dev documents are scored
+
+
+class TrainingBar:
+    """Shows the progress of a training: epoch, loss, dev F1 or accuracy, time left.
+
+    A context manager; `update` takes each Progress. The bar is drawn if `enabled` and on a terminal; the line of each
+    epoch is printed in any case.
+    """
+
+    def __init__(self, console: Console, enabled: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+        self.console = console
+        self.clock = clock
+        self.dev = ""
+        self.first: tuple[float, int] | None = None  # when the first progress came, and at which step
+        self.bars: Bars | None = None
+        if enabled and console.is_terminal:
+            self.bars = Bars(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[figures]}", markup=False),
+                TimeRemainingColumn(),
+                TextColumn("left"),
+                console=console,
+                transient=True,
+                speed_estimate_period=SPEED_OVER,
+                get_time=clock,
+            )
+
+    def __enter__(self) -> Self:
+        if self.bars is not None:
+            self.bars.start()
+            self.bars.add_task("first steps", total=None, figures="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def update(self, progress: Progress) -> None:
+        """Shows a progress."""
+        if progress.scores is not None:
+            self.dev = f"dev {HEADLINES[protocol_of(progress.scores)]} {headline(progress.scores):.2f}"
+        if self.bars is not None:
+            self._move(self.bars, progress)
+        if self.first is None:
+            self.first = (self.clock(), progress.position.total)
+        if ends_epoch(progress):
+            self.console.print(Text(self._line(progress)), soft_wrap=True)
+
+    def _move(self, bars: Bars, progress: Progress) -> None:
+        """Moves the bar. The first move starts it where a resumed run starts, so that its speed is that of this run."""
+        done, total = progress.position.total, progress.steps
+        if self.first is None:
+            for task in bars.task_ids:
+                bars.remove_task(task)
+            bars.add_task(epoch_name(progress), total=total, completed=done, figures=self._figures(progress))
+        else:
+            (task,) = bars.task_ids
+            bars.update(task, description=epoch_name(progress), completed=done, figures=self._figures(progress))
+
+    def _figures(self, progress: Progress) -> str:
+        loss = progress.losses.get("loss")
+        known = [] if loss is None else [f"loss {loss:.4f}"]
+        return "  ".join([*known, self.dev] if self.dev else known)
+
+    def _line(self, progress: Progress) -> str:
+        """One epoch in one line."""
+        best = " (best)" if progress.best and progress.scores is not None else ""
+        parts = [
+            epoch_name(progress),
+            self._figures(progress) + best,
+            f"step {progress.position.total}/{progress.steps}",
+        ]
+        left = self._seconds_left(progress)
+        if left:
+            parts.append(f"{timedelta(seconds=round(left))} left")
+        return "  ".join(part for part in parts if part)
+
+    def _seconds_left(self, progress: Progress) -> float | None:
+        """At the mean speed since the first progress, pauses for scoring included."""
+        if self.first is None:
+            return None
+        since, start = self.first
+        steps = progress.position.total - start
+        return (self.clock() - since) / steps * (progress.steps - progress.position.total) if steps > 0 else None
+
+
+def ends_epoch(progress: Progress) -> bool:
+    """Whether this progress is the last of an epoch: its position is then the start of the next one."""
+    return progress.position.step == 0
+
+
+def epoch_name(progress: Progress) -> str:
+    """The epoch that is running or has just ended, counted from 1; the phase too, where it is not the first."""
+    epoch = progress.position.epoch + (0 if ends_epoch(progress) else 1)
+    return f"epoch {epoch}" if progress.position.phase == 0 else f"phase {progress.position.phase + 1}, epoch {epoch}"

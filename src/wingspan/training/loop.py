@@ -1,4 +1,4 @@
-"""The loop, a generator of Progress: it trains and scores; whoever consumes it saves, logs and shows."""
+"""The training loop, a generator of Progress, and its optimizer. It trains and scores; its consumer saves and shows."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
+from torch import nn
 
-from wingspan.batch import Collate
+from wingspan.batch import Collate, batches
 from wingspan.evaluation.scores import Scores, TypingScores, headline, measure
 from wingspan.labels import LabelSet
 from wingspan.layers.distributed import idle, mean_of_all
 from wingspan.layers.schedules import Moment
 from wingspan.model import tensors
-from wingspan.recipe import Learner, Phase, Recipe
+from wingspan.recipe import Learner, Phase, Recipe, TrainSettings
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, Sentence
-from wingspan.training.batches import epoch_batches, kept
-from wingspan.training.optimizer import build_optimizer, leave_uncorrected, rate_factor, set_rates
+from wingspan.training.multi_corpus import epoch_batches
 from wingspan.training.processes import part_of, predict_together
-from wingspan.training.state import Place, keep_phase, latest_state, load_place, load_state, save_state
+from wingspan.training.state import Position, keep_phase, latest_state, load_position, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
 
 
 class Progress(NamedTuple):
-    """What happened up to here."""
+    """The state of a training at a report."""
 
-    place: Place
+    position: Position
     steps: int  # optimizer steps of the whole run
     losses: Mapping[str, float]  # means since the last progress
     scores: Scores | TypingScores | None  # of the dev documents, at the end of an epoch
@@ -40,61 +40,79 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Data:
-    """What is trained on, and what decides which epoch is best."""
+class TrainingData:
+    """The training sentences, and the dev documents that decide which epoch is best."""
 
     sentences: Sequence[Sentence]
     dev: Sequence[Document] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
-    """How much more often than others a corpus is drawn from, by its name."""
+    """Sampling weights of corpora by name; 1 where none is given."""
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One training: the resolved recipe, its learner, the data, a seed, a folder for states."""
 
     recipe: Recipe
     labels: LabelSet
     learner: Learner
-    data: Data
+    data: TrainingData
     seed: int = 0
     states: Path | None = None
     resume: bool = False
 
 
-def train(run: Run, accelerator: Accelerator) -> Iterator[Progress]:
+def train(run: TrainingRun, accelerator: Accelerator) -> Iterator[Progress]:
     """Trains phase by phase. Every random draw of a step follows from (seed, phase, epoch, step)."""
     plans = [plan(run, number) for number in range(len(run.recipe.phases))]
     steps = sum(optimizer_steps(epochs, run.recipe.train.together) for epochs in plans)
     state = latest_state(run.states) if run.resume and run.states else None
-    place = load_place(state) if state else Place()
+    position = load_position(state) if state else Position()
     learner = accelerator.prepare(run.learner)
     for number, phase in enumerate(run.recipe.phases):
-        if number < place.phase:
+        if number < position.phase:
             continue
         optimizer = accelerator.prepare(build_optimizer(run.learner, run.recipe.train))
         if state is not None:
-            load_state(state, run.learner, optimizer if number == place.phase else None, accelerator.scaler)
+            load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
             state = None
         before = sum(map(len, plans[:number]))
-        for progress in train_phase(run, accelerator, learner, optimizer, phase, plans[number], place, steps, before):
-            place = progress.place
+        for progress in train_phase(
+            run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
+        ):
+            position = progress.position
             yield progress
         if run.states and accelerator.is_main_process:
             keep_phase(run.states, number, run.learner)
-        place = replace(place, phase=number + 1, epoch=0, step=0, stale=0)
+        position = replace(position, phase=number + 1, epoch=0, step=0, stale=0)
 
 
-def plan(run: Run, number: int) -> list[list[list[int]]]:
+def plan(run: TrainingRun, number: int) -> list[list[list[int]]]:
     """The batches of every epoch of a phase, in order."""
     settings, phase = run.recipe.train, run.recipe.phases[number]
-    epochs = settings.epochs if phase.epochs is None else phase.epochs
     lengths = [len(sentence.words) for sentence in run.data.sentences]
     corpora = [sentence.dataset for sentence in run.data.sentences]
-    return [
-        kept(epoch_batches(lengths, corpora, settings, run.data.weights, (run.seed, number), epoch), settings)
-        for epoch in range(epochs)
-    ]
+
+    def batches_of(epoch: int) -> list[list[int]]:
+        if len(set(corpora)) > 1:
+            return epoch_batches(lengths, corpora, settings, run.data.weights, (run.seed, number), epoch)
+        return batches(lengths, settings.batch_size, budget=settings.budget, seed=(run.seed, number, epoch))
+
+    epochs = settings.epochs if phase.epochs is None else phase.epochs
+    return [kept(batches_of(epoch), settings) for epoch in range(epochs)]
+
+
+def kept(epoch: list[list[int]], settings: TrainSettings) -> list[list[int]]:
+    """All batches of an epoch, or only the full ones with `whole_batches`."""
+    if not settings.whole_batches:
+        return epoch
+    whole = [batch for batch in epoch if len(batch) == settings.batch_size]
+    if not whole:
+        raise ValueError(
+            f"train.whole_batches: no batch of {settings.batch_size} sentences can be filled; "
+            "lower train.batch_size, or raise train.budget"
+        )
+    return whole
 
 
 def optimizer_steps(epochs: list[list[list[int]]], accumulate: int) -> int:
@@ -103,90 +121,90 @@ def optimizer_steps(epochs: list[list[list[int]]], accumulate: int) -> int:
 
 
 def train_phase(
-    run: Run,
+    run: TrainingRun,
     accelerator: Accelerator,
     learner: Any,
     optimizer: Any,
     phase: Phase,
     epochs: list[list[list[int]]],
-    place: Place,
+    position: Position,
     steps: int,
     before: int,
 ) -> Iterator[Progress]:
-    """One phase, from the given place on; `before` are the epochs of the phases before it."""
+    """One phase from the given position on; `before` counts the epochs of earlier phases."""
     settings = run.recipe.train
     terms = phase.terms or tuple(run.recipe.terms)
     collate = collator(run.recipe, run.labels, run.learner)
     total = optimizer_steps(epochs, settings.together)
-    done = optimizer_steps(epochs[: place.epoch], settings.together) + math.ceil(place.step / settings.together)
-    for epoch in range(place.epoch, len(epochs)):
-        if settings.patience is not None and place.stale >= settings.patience:
+    done = optimizer_steps(epochs[: position.epoch], settings.together) + math.ceil(position.step / settings.together)
+    for epoch in range(position.epoch, len(epochs)):
+        if settings.patience is not None and position.stale >= settings.patience:
             return
         learner.train()
         losses = Losses(terms)
-        for step in range(place.step, len(epochs[epoch])):
-            torch.manual_seed(step_seed(run.seed, place.phase, epoch, step, accelerator.process_index))
+        for step in range(position.step, len(epochs[epoch])):
+            torch.manual_seed(step_seed(run.seed, position.phase, epoch, step, accelerator.process_index))
             whole = epochs[epoch][step]
             mine = part_of(whole, accelerator.process_index, accelerator.num_processes)
             batch = collate([run.data.sentences[i] for i in mine or whole[:1]])
             inputs, gold, targets = (
                 tensors(part, accelerator.device) for part in (batch.inputs, batch.gold, dict(batch.targets))
             )
-            moment = Moment(place.phase, before + epoch, place.total, steps, step)
+            moment = Moment(position.phase, before + epoch, position.total, steps, step)
             first = step - step % settings.together
             together = min(settings.together, len(epochs[epoch]) - first)  # batches that share this optimizer step
             goes_on = step + 1 - first < together
             with accelerator.no_sync(learner) if goes_on else nullcontext():
                 with accelerator.autocast(), idle(not mine):
-                    found = learner(inputs, gold, targets, terms, moment)
-                accelerator.backward(found["loss"] * settings.share(together))
-            losses.add(found)
+                    parts = learner(inputs, gold, targets, terms, moment)
+                accelerator.backward(parts["loss"] * settings.share(together))
+            losses.add(parts)
             if goes_on:
                 continue
             if settings.clip:
                 accelerator.clip_grad_norm_(learner.parameters(), settings.clip)
-            where = (place.total, steps) if settings.schedule_over == "run" else (done, total)
+            where = (position.total, steps) if settings.schedule_over == "run" else (done, total)
             set_rates(optimizer, rate_factor(*where, settings))
             if not settings.correct_bias:
                 leave_uncorrected(optimizer, done)
             optimizer.step()
             optimizer.zero_grad()
             done += 1
-            place = replace(place, epoch=epoch, step=step + 1, total=place.total + 1)
-            if place.total % CHECK_EVERY == 0:
-                yield Progress(place, steps, losses.means(place), None, False)
-            if settings.checkpoint_steps and place.total % settings.checkpoint_steps == 0 and run.states:
-                losses.means(place)  # a state with broken weights is never kept
-                check_weights(run.learner, place)
+            position = replace(position, epoch=epoch, step=step + 1, total=position.total + 1)
+            if position.total % CHECK_EVERY == 0:
+                yield Progress(position, steps, losses.means(position), None, False)
+            if settings.checkpoint_steps and position.total % settings.checkpoint_steps == 0 and run.states:
+                losses.means(position)  # a state with broken weights is never kept
+                check_weights(run.learner, position)
                 if accelerator.is_main_process:
-                    save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
-        means = losses.means(place)
-        check_weights(run.learner, place)
+                    save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
+        means = losses.means(position)
+        check_weights(run.learner, position)
         learned = run.recipe.read_with in terms  # else there is nothing new to score
         scores = score(run, accelerator) if run.data.dev and learned else None
-        better = scores is None or place.best is None or headline(scores) > place.best
-        best = place.best if scores is None or not better else headline(scores)
-        place = replace(place, epoch=epoch + 1, step=0, best=best, stale=0 if better else place.stale + 1)
-        yield Progress(place, steps, means, scores, better)
+        better = scores is None or position.best is None or headline(scores) > position.best
+        best = position.best if scores is None or not better else headline(scores)
+        position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if better else position.stale + 1)
+        yield Progress(position, steps, means, scores, better)
         # after the consumer has saved the best model: a resumed run relies on it
         if run.states and accelerator.is_main_process:
-            save_state(run.states, place, run.learner, optimizer, accelerator.scaler)
+            save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
 
 
 def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
-    """The CPU face of all parts."""
+    """The collation of sentences into arrays for the model and all objectives."""
     targets: dict[str, Any] = {name: objective.targets for name, objective in learner.objectives.items()}
     return Collate(learner.model.encoder.tokenize, labels, targets)
 
 
-def score(run: Run, accelerator: Accelerator) -> Scores | TypingScores:
-    """Scores of the dev documents, strict or of given spans, read as prediction reads them."""
+def score(run: TrainingRun, accelerator: Accelerator) -> Scores | TypingScores:
+    """Scores of the dev documents, predicted as users will predict."""
     run.learner.eval()
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
     with accelerator.autocast():
-        found = predict_together(recognizer, run.data.dev, accelerator, batch_size=64)
+        predicted = predict_together(recognizer, run.data.dev, accelerator, batch_size=64)
     run.learner.train()
-    return measure(run.recipe.protocol, run.data.dev, found)
+    return measure(run.recipe.protocol, run.data.dev, predicted)
 
 
 def step_seed(seed: int, phase: int, epoch: int, step: int, process: int = 0) -> int:
@@ -196,7 +214,7 @@ def step_seed(seed: int, phase: int, epoch: int, step: int, process: int = 0) ->
 
 
 class Losses:
-    """Running means by name, on the device until someone looks."""
+    """Running means by name, kept on the device until they are read."""
 
     def __init__(self, terms: Sequence[str]) -> None:
         self.names = ("loss", *terms)
@@ -204,30 +222,88 @@ class Losses:
         self.count = 0
 
     def add(self, losses: Mapping[str, Any]) -> None:
-        """One batch more."""
+        """Adds the losses of a batch."""
         for name in self.names:
             self.sums[name] = self.sums.get(name, 0.0) + losses[name].detach()
         self.count += 1
 
-    def means(self, place: Place) -> dict[str, float]:
-        """The means of this epoch so far; a loss that is no number ends the run here, before anything is saved."""
+    def means(self, position: Position) -> dict[str, float]:
+        """The means of this epoch so far; a loss that is not finite ends the run here, before anything is saved."""
         means = {name: float(mean_of_all(value)) / max(1, self.count) for name, value in self.sums.items()}
         broken = [name for name, value in means.items() if not math.isfinite(value)]
         if broken:
-            raise ValueError(f"the loss {broken[-1]!r} is {means[broken[-1]]} {advice(place)}")
+            raise ValueError(f"the loss {broken[-1]!r} is {means[broken[-1]]} {advice(position)}")
         return means
 
 
-def check_weights(learner: Learner, place: Place) -> None:
-    """The last step may have broken weights although its loss, computed before it, was a number."""
+def check_weights(learner: Learner, position: Position) -> None:
+    """Ends the run if weights are not finite: the last step may have broken them after a finite loss."""
     for name, value in learner.named_parameters():
         if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the weights {name!r} are no numbers any more {advice(place)}")
+            raise ValueError(f"the weights {name!r} are no numbers any more {advice(position)}")
 
 
-def advice(place: Place) -> str:
-    """Where it happened and what helps."""
+def advice(position: Position) -> str:
+    """The position of a failure, and the fix."""
     return (
-        f"in epoch {place.epoch + 1} near step {place.total}; the last good checkpoint is kept: "
+        f"in epoch {position.epoch + 1} near step {position.total}; the last good checkpoint is kept: "
         "lower train.learning_rate, or use train.precision=no"
     )
+
+
+# The optimizer: parameter groups by name prefix, and the learning rate of a step.
+
+
+def build_optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
+    """AdamW with one group for each learning rate and weight decay. The longest matching prefix of a name counts."""
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad or any(part in name for part in settings.frozen):
+            continue
+        # biases and layer norms are vectors and do not decay
+        decay = settings.weight_decay if settings.decay_bias or parameter.dim() > 1 else 0.0
+        rate = settings.learning_rate * by_prefix(name, settings.factors)
+        groups.setdefault((rate, decay * by_prefix(name, settings.decays)), []).append(parameter)
+    prepared: list[dict[str, Any]] = [
+        {"params": parameters, "lr": rate, "base_rate": rate, "weight_decay": decay, "base_decay": decay}
+        for (rate, decay), parameters in groups.items()
+    ]
+    return torch.optim.AdamW(prepared, eps=settings.adam_eps, fused=True)
+
+
+def by_prefix(name: str, factors: Mapping[str, float]) -> float:
+    """The factor of the longest prefix of a name; 1 where there is none."""
+    matching = [prefix for prefix in factors if name.startswith(prefix)]
+    return factors[max(matching, key=len)] if matching else 1.0
+
+
+def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:
+    """The factor of the learning rate at a step: it rises over the warm-up, then falls to zero, or stays."""
+    steps = round(settings.stretch * steps)
+    warmup = max(1, round(settings.warmup * steps))
+    if settings.warmup > 0 and step < warmup:
+        return (step + 1) / warmup
+    if settings.schedule == "constant":
+        return 1.0
+    done = (step - warmup) / max(1, steps - warmup) if settings.warmup > 0 else step / max(1, steps)
+    return 1.0 - done if settings.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def set_rates(optimizer: Any, factor: float) -> None:
+    """Sets the learning rates by a factor of the step alone, so that a resumed run needs no scheduler state."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["base_rate"] * factor
+
+
+def leave_uncorrected(optimizer: Any, step: int) -> None:
+    """Undoes Adam's bias correction at a step (from 0) by the rate, epsilon and decay that amount to none.
+
+    torch divides the first mean by 1 - b1^t and the second by 1 - b2^t; both are taken out again here.
+    """
+    for group in optimizer.param_groups:
+        first, second = (1.0 - beta ** (step + 1) for beta in group["betas"])
+        scale = first / math.sqrt(second)
+        group.setdefault("base_eps", group["eps"])
+        group["lr"] *= scale
+        group["eps"] = group["base_eps"] / math.sqrt(second)
+        group["weight_decay"] = group["base_decay"] / scale

@@ -1,4 +1,15 @@
-"""Several corpora for one model: what each of them has, marks and counts. `corpora_file` reads such a plan."""
+"""Several corpora for one model: their labels and roles, and the `corpora.toml` that declares them:
+
+heads = "own"
+sampling = "proportion"
+
+[[corpora]]
+name = "biored"
+train = "biored/train.jsonl"
+dev = "biored/dev.jsonl"
+labels = ["Disease", "Chemical"]
+role = "target"
+"""
 
 from __future__ import annotations
 
@@ -9,11 +20,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
+from wingspan.batch import batches, cut
 from wingspan.corpora.formats import FORMATS, read
 from wingspan.corpora.label_map import LabelMap, read_label_map
 from wingspan.files import TomlTable, flag, load_toml, number, path_from, several, tables, word
 from wingspan.labels import LabelSet
-from wingspan.recipe import Batches, Sampling
+from wingspan.recipe import Batches, Sampling, TrainSettings
 from wingspan.text import Document
 
 Role = Literal["target", "auxiliary"]
@@ -23,23 +37,23 @@ Silence = Literal["unknown", "negative"]
 
 @dataclass(frozen=True)
 class OneOfSeveral:
-    """One corpus of a training on several; its documents carry its name as their dataset."""
+    """One corpus of a training on several; its name is the dataset of its documents."""
 
     name: str
     labels: tuple[str, ...]
     annotates: tuple[str, ...]
-    """The labels that its training documents mark wherever they occur; silence about the others says nothing."""
+    """The labels that its training documents annotate completely; a missing annotation of others means nothing."""
     train: tuple[Document, ...] = ()
     dev: tuple[Document, ...] = ()
     test: tuple[Document, ...] = ()
     role: Role = "auxiliary"
     weight: float = 1.0
-    """How much more often than others its sentences are drawn."""
+    """The sampling weight of its sentences."""
     dev_into_training: bool = False
 
     @property
     def training(self) -> tuple[Document, ...]:
-        """The documents that are trained on."""
+        """The training documents."""
         return (*self.train, *self.dev) if self.dev_into_training else self.train
 
 
@@ -49,17 +63,17 @@ class CorporaPlan:
 
     corpora: tuple[OneOfSeveral, ...]
     heads: Heads = "own"
-    """Classes of its own for each corpus, or equal labels as one class."""
+    """Separate classes for each corpus, or equal labels as one class."""
     label_map: LabelMap | None = None
-    """Which label of each corpus means which label of the target's."""
+    """The label of the target that each corpus' labels mean."""
     silence: Silence = "unknown"
-    """What an unmarked span may be where its corpus leaves a type unmarked: of that type too, or surely nothing."""
+    """Whether a span without annotation may be of a type that its corpus does not annotate, or is a negative."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """How sentences are drawn from the corpora, as `--set` takes it; what is not here is left to the recipe."""
+    """Sampling settings in the form of `--set`; the recipe's count where there is none."""
 
     @property
     def target(self) -> OneOfSeveral:
-        """The corpus that the model is for: it decides which epoch is best, and unknown texts get its labels."""
+        """The corpus that the model is for: its dev set decides which epoch is best, and predictions use its labels."""
         return next(corpus for corpus in self.corpora if corpus.role == "target")
 
     @property
@@ -77,16 +91,16 @@ class CorporaPlan:
 
     @property
     def counterparts(self) -> dict[str, dict[str, str]]:
-        """What labels of other corpora are in the target's, by the label map; nothing without one."""
-        found: dict[str, dict[str, str]] = {}
+        """The target's labels for labels of other corpora, by the label map; empty without one."""
+        counterparts: dict[str, dict[str, str]] = {}
         for corpus, label, target in self.label_map or ():
-            if target is not None and self.heads == "own":  # documents of shared labels are in the target's already
-                found.setdefault(corpus, {})[label] = target
-        return found
+            if target is not None and self.heads == "own":  # with shared heads, documents have the target's labels
+                counterparts.setdefault(corpus, {})[label] = target
+        return counterparts
 
     @property
     def training(self) -> list[Document]:
-        """All documents that are trained on, corpus by corpus."""
+        """All training documents, corpus by corpus."""
         return [document for corpus in self.corpora for document in corpus.training]
 
     def named(self, name: str) -> OneOfSeveral:
@@ -98,9 +112,9 @@ class CorporaPlan:
 
 
 def in_target_labels(corpus: OneOfSeveral, label_map: LabelMap, order: Sequence[str]) -> OneOfSeveral:
-    """A corpus as if it had been marked in the target's labels; `order` is that of the target's."""
+    """A corpus in the target's labels, which are given in `order`."""
     meanings = {label: label_map.target(corpus.name, label) for label in corpus.labels}
-    # a target label is marked throughout where all labels that mean it are
+    # a target label is annotated completely where all labels that mean it are
     partly = {meanings[label] for label in corpus.labels if label not in corpus.annotates}
     labels = tuple(label for label in order if label in meanings.values())
     train, dev, test = (tuple(map(label_map.mapped, part)) for part in (corpus.train, corpus.dev, corpus.test))
@@ -109,24 +123,13 @@ def in_target_labels(corpus: OneOfSeveral, label_map: LabelMap, order: Sequence[
 
 
 def undeclared(documents: Sequence[Document], labels: Sequence[str]) -> list[str]:
-    """Labels of entities that are none of these, with how often they occur: `'Gene' (12)`."""
+    """Labels of entities that are not among these, with their counts: `'Gene' (12)`."""
     counts = Counter(entity.label for document in documents for entity in document.entities)
     return [f"{label!r} ({count:,})" for label, count in sorted(counts.items()) if label not in labels]
 
 
-# --- `corpora.toml`: several corpora for one model, one table each.
-#
-# heads = "own" sampling = "proportion"
-#
-# [[corpora]] name = "biored" train = "biored/train.jsonl" dev = "biored/dev.jsonl" labels = ["Disease", "Chemical"]
-# role = "target"
-
-
-Files = tuple[Path, ...]
-
-
 def read_corpora(path: str | Path) -> CorporaPlan:
-    """The corpora of a file, documents and all. Relative paths start at the folder the file lies in."""
+    """Reads a `corpora.toml` with its documents. Relative paths start at the file's folder."""
     path = Path(path)
     table = load_toml(path)
     entries = [_corpus(item, path) for item in table.need("corpora", tables, "a list of tables, [[corpora]]")]
@@ -153,24 +156,24 @@ def read_corpora(path: str | Path) -> CorporaPlan:
 
 
 def _chosen(table: TomlTable, name: str, kinds: Any, default: Any) -> Any:
-    """One of a few words."""
+    """The word of a key, one of a Literal's."""
     words = get_args(kinds)
     expected = " or ".join(f'"{choice}"' for choice in words)
     return table.take(name, lambda value: value if value in words else None, expected, default)
 
 
 def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
-    """One table with the documents of its files, and the role it asks for."""
+    """The corpus of a table with the documents of its files, and the role that the table gives."""
     if not isinstance(item, dict):
         raise ValueError(f"{path}: corpora must be a list of tables, [[corpora]], not {item!r}")
     table = TomlTable(item, f"{path}: corpora")
     name = table.need("name", word, "a text")
     table.place = f"{path}: corpus {name!r}"
 
-    def files(value: Any) -> Files | None:
+    def files(value: Any) -> tuple[Path, ...] | None:
         here = path_from(path.parent)
-        found = here(value)
-        return (found,) if found is not None else several(here)(value)
+        single = here(value)
+        return (single,) if single is not None else several(here)(value)
 
     def format_name(value: Any) -> str | None:
         return value if value in FORMATS or ":" in str(value) else None
@@ -204,26 +207,26 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
     return corpus, role
 
 
-def _documents(paths: Files, format: str | None, name: str, place: str) -> tuple[Document, ...]:
-    """The documents of some files, as those of this corpus."""
-    found: list[Document] = []
+def _documents(paths: Sequence[Path], format: str | None, name: str, place: str) -> tuple[Document, ...]:
+    """The documents of some files, with this corpus as their dataset."""
+    every: list[Document] = []
     for path in paths:
         if not path.exists():
             raise ValueError(f"{place}: there is no {path}; correct the path, relative ones start at the file's folder")
         documents = [replace(document, dataset=name) for document in read(path, format)]
         if not documents:
             raise ValueError(f"{place}: {path} holds no documents; check the file, and its format")
-        found += documents
-    return tuple(found)
+        every += documents
+    return tuple(every)
 
 
 def _positive(value: Any) -> float | None:
-    found = number(value)
-    return found if found is not None and 0 < found < math.inf else None
+    positive = number(value)
+    return positive if positive is not None and 0 < positive < math.inf else None
 
 
 def _check_labels(corpus: OneOfSeveral, place: str) -> None:
-    """Files and declarations say the same."""
+    """Checks that the labels of the files are the declared ones."""
     unknown = [label for label in corpus.annotates if label not in corpus.labels]
     if unknown:
         raise ValueError(f"{place}: annotates names {unknown[0]!r}, which is none of its labels; add it to labels")
@@ -237,7 +240,7 @@ def _check_labels(corpus: OneOfSeveral, place: str) -> None:
 
 
 def _with_target(entries: Sequence[tuple[OneOfSeveral, Role | None]], path: Path) -> tuple[OneOfSeveral, ...]:
-    """The corpora with their roles; the first that is not auxiliary is the target where none says so."""
+    """The corpora with their roles; where none is declared the target, the first that is not auxiliary is."""
     names = [corpus.name for corpus, _ in entries]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -258,3 +261,112 @@ def _with_target(entries: Sequence[tuple[OneOfSeveral, Role | None]], path: Path
         if corpus.role == "target" and not corpus.train:
             raise ValueError(f"{path}: corpus {corpus.name!r}: train is missing; the target needs training documents")
     return corpora
+
+
+# The batches of an epoch: how many sentences of each corpus, and which share a batch. Everything follows from (seed,
+# phase, epoch), so that a resumed run goes on as it would have.
+
+
+def epoch_batches(
+    lengths: Sequence[int],
+    corpora: Sequence[str],
+    settings: TrainSettings,
+    weights: Mapping[str, float],
+    seed: tuple[int, int],
+    epoch: int,
+) -> list[list[int]]:
+    """Indices of sentences, batch by batch. `corpora` has the corpus of each sentence; `weights` default to 1.
+
+    An epoch has as many sentences as the corpora together. Where that is not each of them once, a corpus is read in
+    shuffled rounds, and the next epoch goes on where the last one stopped.
+    """
+    members: dict[str, list[int]] = {}
+    for index, name in enumerate(corpora):
+        members.setdefault(name, []).append(index)
+    shares = {name: weights.get(name, 1.0) for name in members}
+    once = settings.sampling == "proportion" and len(set(shares.values())) <= 1
+    if len(members) <= 1 or (once and settings.batches == "mixed"):
+        return batches(lengths, settings.batch_size, budget=settings.budget, seed=(*seed, epoch))
+    if settings.sampling == "each":
+        return _of_each(lengths, members, settings, shares, seed, epoch)
+    power = {"proportion": 1.0, "uniform": 0.0, "temperature": 1 / settings.temperature}[settings.sampling]
+    quotas = apportion(len(lengths), {name: shares[name] * len(own) ** power for name, own in members.items()})
+    drawn = {
+        name: draw(own, epoch * quotas[name], quotas[name], (*seed, at))
+        for at, (name, own) in enumerate(members.items())
+    }
+    if settings.batches == "mixed":
+        return _cut([index for part in drawn.values() for index in part], lengths, settings, (*seed, epoch))
+    parts = [_cut(part, lengths, settings, (*seed, epoch, at)) for at, part in enumerate(drawn.values())]
+    random = np.random.default_rng([*seed, epoch])
+    if settings.batches == "single":
+        together = [batch for part in parts for batch in part]
+        return [together[at] for at in random.permutation(len(together))]
+    # each corpus' batches at equal distances over the epoch, so that neighbors are of different corpora
+    places = [
+        ((at + first) / len(part), batch)
+        for part, first in zip(parts, random.random(len(parts)), strict=True)
+        for at, batch in enumerate(part)
+    ]
+    return [batch for _, batch in sorted(places, key=lambda place: place[0])]
+
+
+def _cut(part: Sequence[int], lengths: Sequence[int], settings: TrainSettings, seed: Sequence[int]) -> list[list[int]]:
+    """Batches of some sentences."""
+    own = [lengths[index] for index in part]
+    return [
+        [part[at] for at in batch] for batch in batches(own, settings.batch_size, budget=settings.budget, seed=seed)
+    ]
+
+
+def _of_each(
+    lengths: Sequence[int],
+    members: Mapping[str, list[int]],
+    settings: TrainSettings,
+    shares: Mapping[str, float],
+    seed: tuple[int, int],
+    epoch: int,
+) -> list[list[int]]:
+    """Batches with a fixed number of sentences of each corpus; in turns, a batch per corpus, where they do not mix."""
+    if settings.batch_size < len(members):
+        raise ValueError(
+            f"train.batch_size is {settings.batch_size}, and train.sampling=each draws from {len(members)} corpora; "
+            f"give at least {len(members)}"
+        )
+    counts = apportion(settings.batch_size, shares)
+    steps = math.ceil(len(lengths) / settings.batch_size)
+    drawn = {
+        name: draw(own, epoch * steps * counts[name], steps * counts[name], (*seed, at))
+        for at, (name, own) in enumerate(members.items())
+    }
+    epoch_batches: list[list[int]] = []
+    for step in range(steps):
+        parts = [drawn[name][step * counts[name] : (step + 1) * counts[name]] for name in members]
+        if settings.batches == "mixed":
+            parts = [[index for part in parts for index in part]]
+        for part in parts:
+            order = sorted(part, key=lambda index: -lengths[index])
+            epoch_batches += cut(order, lengths, settings.batch_size, settings.budget)
+    return epoch_batches
+
+
+def apportion(total: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Splits a number into whole parts as near to the shares as possible (largest remainders), at least 1 each."""
+    exact = {name: total * share / sum(shares.values()) for name, share in shares.items()}
+    parts = {name: max(1, math.floor(value)) for name, value in exact.items()}
+    rest = sorted(exact, key=lambda name: -(exact[name] % 1))
+    for name in rest[: max(0, total - sum(parts.values()))]:
+        parts[name] += 1
+    while sum(parts.values()) > max(total, len(parts)):  # the largest give back what the smallest got
+        parts[max(parts, key=lambda name: parts[name])] -= 1
+    return parts
+
+
+def draw(members: Sequence[int], start: int, number: int, seed: Sequence[int]) -> list[int]:
+    """A `number` of entries, from `start` on, of an endless sequence of shuffled rounds through the members."""
+    drawn: list[int] = []
+    while len(drawn) < number:
+        round, at = divmod(start + len(drawn), len(members))
+        order = np.random.default_rng([*seed, round]).permutation(len(members))
+        drawn += [members[index] for index in order[at : at + number - len(drawn)].tolist()]
+    return drawn

@@ -1,4 +1,4 @@
-"""Several processes, one training: who takes which sentences of a batch, and how dev documents are shared out."""
+"""Processes: one training shared by several, the hardware it runs on, and processes that do whole trainings."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def part_of(batch: Sequence[int], number: int, processes: int) -> list[int]:
 def predict_together(
     recognizer: Recognizer, documents: Sequence[Document], accelerator: Accelerator, batch_size: int
 ) -> list[Document]:
-    """All documents with their entities, on every process; each has read some of them."""
+    """All documents with their entities, on every process; each predicts a part of them."""
     parts = shared_out(documents, accelerator.num_processes)
-    found = recognizer.predict(parts[accelerator.process_index], batch_size=batch_size)
-    gathered: list[Document] = gather_object(found) if accelerator.num_processes > 1 else found
+    predicted = recognizer.predict(parts[accelerator.process_index], batch_size=batch_size)
+    gathered: list[Document] = gather_object(predicted) if accelerator.num_processes > 1 else predicted
     return gathered
 
 
 def shared_out(documents: Sequence[Document], processes: int) -> list[list[Document]]:
-    """Parts of about equal length, in order; rows of one document stay together: they may be each other's context."""
+    """Parts of about equal length, in order; rows of one document stay together, as each other's context."""
     total = sum(len(document.text) for document in documents)
     parts: list[list[Document]] = [[] for _ in range(processes)]
     part, passed = 0, 0
@@ -51,7 +51,7 @@ def shared_out(documents: Sequence[Document], processes: int) -> list[list[Docum
     return parts
 
 
-# --- What a training runs on: device, precision, trackers, all through Accelerate.
+# The hardware of a training: device, precision, trackers, all through Accelerate.
 
 
 def accelerator_for(
@@ -67,14 +67,14 @@ def accelerator_for(
         check_tracker(track, folder)
     together = os.environ.get("WORLD_SIZE", "1") != "1"
     if together and chosen.type == "cuda" and chosen.index is not None:
-        raise ValueError(f"--device {device}: each of several processes takes a GPU of its own; give cuda, or cpu")
+        raise ValueError(f"--device {device}: each of several processes takes its own GPU; give cuda, or cpu")
     AcceleratorState._reset_state(reset_partial_state="WORLD_SIZE" not in os.environ)
     accelerator = Accelerator(
         mixed_precision=precision,
         cpu=chosen.type == "cpu",
         log_with=track,
         project_dir=str(folder) if folder is not None else None,
-        # which parameters a phase does not train is found in each step
+        # phases train different parameters, so the unused ones are found in each step
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
     if track is not None:
@@ -83,7 +83,7 @@ def accelerator_for(
 
 
 def check_tracker(name: str, folder: Path | None) -> None:
-    """A tracker that is not there would be left out with a warning; the user asked for it."""
+    """Raises an error for a missing tracker, which Accelerate would leave out with a warning."""
     known = [str(tracker) for tracker in get_available_trackers()]
     if name not in known:
         install = f"pip install {name}"
@@ -94,20 +94,19 @@ def check_tracker(name: str, folder: Path | None) -> None:
         raise ValueError(f"--track {name}: needs an output folder to write to")
 
 
-# --- Processes that train: how they start, where they speak, and that none outlives the one that started it.
-
+# Processes that do whole trainings, for experiments.
 
 PRELOADED = ["wingspan.experiments.run", "torch._dynamo", "torch.distributed.tensor"]
-"""What a training imports, some of it in its first step only."""
+"""Modules that a training imports, some of them only in its first step."""
 LAST_LINES = 8
-"""How much of a log is shown when a process dies."""
+"""Lines of the log that are shown when a process dies."""
 
 
 def starting(kind: str) -> Any:
-    """How processes start for a kind of device.
+    """The way processes start for a kind of device.
 
-    On the CPU they come from a server that has loaded torch once, so that all start as fast as one; CUDA does not
-    survive a fork, so for a GPU they start from nothing.
+    On the CPU they are forked from a server that has imported torch, which is fast; CUDA does not survive a fork, so
+    for a GPU they are spawned.
     """
     if kind != "cpu" or "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -117,10 +116,8 @@ def starting(kind: str) -> Any:
 
 
 def settle_in(threads: int | None) -> None:
-    """The first thing that a process does: it ends with its parent and keeps to its threads."""
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us; we end with it
+    """Prepares a new process: it ends with its parent and keeps to its threads."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent; this process ends with it
     threading.Thread(target=end_with_parent, daemon=True).start()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if threads:
@@ -128,7 +125,7 @@ def settle_in(threads: int | None) -> None:
 
 
 def end_with_parent() -> None:
-    """Waits for the end of the process that started this one, then ends this one at once."""
+    """Waits for the end of the parent process, then ends this one at once."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -136,7 +133,7 @@ def end_with_parent() -> None:
 
 
 def speak_into(log: Path) -> None:
-    """Sends all that this process prints, tracebacks included, to a file."""
+    """Sends everything that this process prints, tracebacks included, to a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -147,7 +144,7 @@ def speak_into(log: Path) -> None:
 
 
 def last_words(code: int | None, log: Path) -> str:
-    """How a process ended, and the last lines of its log."""
+    """The exit of a process in words, and the last lines of its log."""
     how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit code {code}"
-    said = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    return "\n".join([f"its process {how}; last lines of {log}:", *said[-LAST_LINES:]])
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return "\n".join([f"its process {how}; last lines of {log}:", *lines[-LAST_LINES:]])

@@ -1,15 +1,16 @@
-"""`wingspan train`: read, check, fit, train, save, score."""
+"""`wingspan train`: one training from corpora to a scored model folder, and the same over several seeds."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,7 @@ from rich.console import Console
 import wingspan
 from wingspan.checkpoint import predictor, read_json, read_weights, write_json
 from wingspan.corpora.leaks import OnLeak
-from wingspan.corpora.statistics import describe
 from wingspan.encoders.hashed import HashedEncoder
-from wingspan.encoders.lora import counted
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.encoders.static import StaticEncoder, StaticPieces
 from wingspan.evaluation.calibration import calibration_of
@@ -43,44 +42,42 @@ from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document
-from wingspan.training.corpora import Corpora, Corpus, corpora_of, fingerprint, handle_leaks, lexicon_of
+from wingspan.training.corpora import Corpora, Corpus, corpora_of, corpus_fingerprint, handle_leaks, lexicon_of
 from wingspan.training.finish import (
-    calibrate_on,
-    fit_joining,
     over_runs,
     proposal_recall,
+    proposals_line,
     proposes,
-    said,
     scores_by_corpus,
+    settle_on_dev,
 )
 from wingspan.training.fit import Fitted, fit
-from wingspan.training.journal import Journal
-from wingspan.training.loop import Data, Progress, Run
+from wingspan.training.journal import Journal, TrainingBar
+from wingspan.training.loop import Progress, TrainingData, TrainingRun
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
 from wingspan.training.processes import accelerator_for
-from wingspan.training.progress import TrainingBar
 from wingspan.training.state import claim, keep_studied
-from wingspan.training.warm_start import must_go_together, renamed
+from wingspan.training.warm_start import renamed
 from wingspan.views.console import say
 from wingspan.views.tables import print_scores, print_seeds
 
 
 class Best:
-    """Looks at every progress and saves when it is the best so far."""
+    """Keeps the best model so far, in the folder of the run or in memory."""
 
     def __init__(
-        self, run: Run, folder: Path | None, facts: dict[str, Any], device: torch.device, *, saves: bool = True
+        self, run: TrainingRun, folder: Path | None, facts: dict[str, Any], device: torch.device, *, saves: bool = True
     ) -> None:
         self.run = run
         self.folder = folder
         self.facts = facts
         self.device = device
-        self.saves = saves  # of several processes one
+        self.saves = saves  # one of several processes does
         self.weights: dict[str, torch.Tensor] | None = None
 
-    def look_at(self, progress: Progress) -> None:
-        """Saves the model when it is the best so far."""
+    def update(self, progress: Progress) -> None:
+        """Saves the model if it is the best so far."""
         if not progress.best:
             return
         if progress.scores is not None:
@@ -110,8 +107,8 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Job:
-    """One training, ready to run."""
+class TrainingJob:
+    """Everything that one training needs, ready to run."""
 
     recipe: Recipe
     corpora: Corpora
@@ -119,18 +116,18 @@ class Job:
     seed: int = 1
     resume: bool = False
     start: str | Path | None = None
-    """A model to go on from; `rename` gives its labels other names first."""
+    """A model to go on from; `rename` changes names of its labels first."""
     rename: Mapping[str, str] = field(default_factory=dict)
     parts: Sequence[str] = ()
-    """Modules of the user's own that hold parts of the model to go on from."""
+    """The user's modules with parts of the model to go on from."""
     device: str | None = None
     track: str | None = None
     watch: Callable[[Progress], None] | None = None
-    """Sees every progress; what it raises ends the training."""
+    """Called with every progress; an exception from it ends the training."""
     lexicon: str | Path | Synonyms | None = None
     """Synonyms, for objectives that learn from them."""
     on_leak: OnLeak = "drop"
-    """What becomes of training documents that are, or nearly are, among those that are scored."""
+    """The treatment of training documents that are, or nearly are, in the held-out parts."""
     held_out: Mapping[str, Sequence[Document]] = field(default_factory=dict)
     """Documents besides dev and test that will be scored, by the name of their part."""
 
@@ -153,15 +150,23 @@ def train(
     """Trains a recognizer and returns the best one (by dev F1 or accuracy; without dev documents the last).
 
     `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
-    format, or documents; `settings` are overrides as of `--set`. With `output` the model, the journal and the states
-    are kept there. Several corpora come as a `corpora.toml` or a plan in `corpora`, in the place of the files.
-    `resume`, `start`, `rename`, `parts`, `device`, `track` and `on_leak` are as in the shell.
+    format, or documents; `settings` are overrides as in `--set`. The model, the journal and the states are kept in
+    `output`. Several corpora come as a `corpora.toml` or a plan in `corpora`, instead of the files. `resume`, `start`,
+    `rename`, `parts`, `device`, `track` and `on_leak` are as in the shell.
     """
-    must_go_together(others.get("start"), others.get("rename"), encoder, settings or {})
-    given = corpora_of(train, dev, test, format, corpora)
+    check_warm_start(others.get("start"), others.get("rename"), encoder, settings or {})
+    data = corpora_of(train, dev, test, format, corpora)
     folder = Path(output) if output is not None else None
-    job = Job(prepare(recipe, encoder, {**given.settings, **(settings or {})}), given, folder, seed, **others)
+    job = TrainingJob(prepare(recipe, encoder, {**data.settings, **(settings or {})}), data, folder, seed, **others)
     return run(job, console or Console(quiet=True))[0]
+
+
+def check_warm_start(start: object, rename: object, encoder: str | None, settings: Mapping[str, Any]) -> None:
+    """Rejects options that would have no effect with, or without, a model to start from."""
+    if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in settings)):
+        raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
+    if rename and start is None:
+        raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
 
 
 def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, Any]) -> Recipe:
@@ -174,7 +179,7 @@ def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, An
     return chosen
 
 
-def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
+def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
@@ -183,70 +188,72 @@ def run(job: Job, console: Console) -> tuple[Recognizer, Scores | TypingScores |
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
-    scored = {**job.corpora.held_out, **job.held_out}
-    handled = handle_leaks(job.corpora.train, scored, job.on_leak, job.corpora.target)
-    say(console, handled.line)
-    job = replace(job, corpora=replace(job.corpora, train=handled.documents))
-    lexicon = lexicon_of(job.lexicon, job.corpora.train)
+    held_out = {**job.corpora.held_out, **job.held_out}
+    handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
+    say(console, handling.line)
+    corpora = replace(job.corpora, train=handling.documents)
     fitted = fit(
         job.recipe,
-        job.corpora.train,
-        job.corpora.dev,
+        corpora.train,
+        corpora.dev,
         seed=job.seed,
         start=start,
-        lexicon=lexicon,
-        declared=job.corpora.declared,
+        lexicon=lexicon_of(job.lexicon, corpora.train),
+        declared=corpora.declared,
     )
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
-    accelerator.wait_for_everyone()  # of several processes all have seen that there is no run yet
+    accelerator.wait_for_everyone()  # all of several processes have seen that there is no run yet
     first = accelerator.is_main_process  # the one that writes
     facts: dict[str, Any] = {
         "seed": job.seed,
         "coverage": fitted.coverage.lines(),
         "encoder_lines": fitted.learner.model.encoder.lines(),
-        "train_fingerprint": describe(job.corpora.train).fingerprint,
-        "trained_parameters": counted(fitted.learner)[1],
+        "train_fingerprint": corpus_fingerprint(corpora.train),
+        "trained_parameters": parameter_counts(fitted.learner)[1],
         "versions": versions(),
-        "leaks": handled.to_dict(),
+        "leaks": handling.to_dict(),
     }
     states = job.folder / "state" if job.folder is not None else None
-    data = Data(fitted.sentences, job.corpora.dev, job.corpora.weights)
-    learning = Run(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
+    data = TrainingData(fitted.sentences, corpora.dev, corpora.weights)
+    learning = TrainingRun(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
     if states is not None and first:
-        others = {"lexicon": fingerprint(fitted.studied), "processes": accelerator.num_processes}
-        claim(states, {**order_of(learning, facts), **others}, job.resume)
+        claim(states, run_identity(learning, facts, fitted.studied, accelerator.num_processes), job.resume)
         keep_studied(states, fitted.studied)
     if job.folder is not None and first:
-        write_json(job.folder / "leaks.json", {**handled.to_dict(), **handled.leaks.to_dict()})
+        write_json(job.folder / "leaks.json", {**handling.to_dict(), **handling.leaks.to_dict()})
     best = Best(learning, job.folder, facts, accelerator.device, saves=first)
-    with ExitStack() as stack:
-        written = job.folder if first else None
-        journal = stack.enter_context(Journal(written / "journal.jsonl")) if written is not None else None
+    with Journal(job.folder / "journal.jsonl") if job.folder is not None and first else nullcontext() as journal:
         if journal:
             journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
         follow(learning, accelerator, best, journal, console, tracked=job.track is not None, watch=job.watch)
         accelerator.wait_for_everyone()  # the best model is written
         model = best.model()
-        scores = finish(model, job, console) if first else None
+        scores = finish(model, replace(job, corpora=corpora), console) if first else None
         if journal:
             journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
     return model, scores
 
 
-def order_of(learning: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides every step of a run and which epoch is best: the same for a run that is resumed."""
+def run_identity(
+    learning: TrainingRun, facts: Mapping[str, Any], studied: Mapping[str, Any], processes: int
+) -> dict[str, Any]:
+    """Everything that decides the steps of a run and its best epoch; a resumed run must have the same."""
+    weights = learning.data.weights
     return {
         "seed": learning.seed,
         "training corpus": facts["train_fingerprint"],
-        "dev corpus": describe(learning.data.dev).fingerprint,
-        **({"corpora": learning.labels.to_dict(), "weights": weights} if (weights := learning.data.weights) else {}),
+        "dev corpus": corpus_fingerprint(learning.data.dev),
+        **({"corpora": learning.labels.to_dict(), "weights": weights} if weights else {}),
         **dict(flat(as_json(learning.recipe))),
+        # objectives study the lexicon above all
+        "lexicon": sha256(json.dumps(studied, sort_keys=True).encode()).hexdigest()[:16] if studied else None,
+        "processes": processes,
     }
 
 
 def follow(
-    learning: Run,
+    learning: TrainingRun,
     accelerator: Accelerator,
     best: Best,
     journal: Journal | None,
@@ -254,12 +261,12 @@ def follow(
     tracked: bool,
     watch: Callable[[Progress], None] | None = None,
 ) -> None:
-    """Goes through the training: shows it, keeps the best model, writes it down."""
+    """Runs the loop: shows progress, keeps the best model, writes the journal."""
     try:
         with TrainingBar(console, enabled=console.is_terminal) as bar:
             for progress in train_loop(learning, accelerator):
                 bar.update(progress)
-                best.look_at(progress)
+                best.update(progress)
                 log(progress, learning.recipe.protocol, journal, accelerator if tracked else None)
                 if watch is not None:
                     watch(progress)
@@ -272,27 +279,26 @@ def follow(
             tracker.finish()
 
 
-def finish(model: Recognizer, job: Job, console: Console) -> Scores | TypingScores | None:
-    """Calibrates the best model on dev, scores it on test, or on dev where there is none, and saves it with both."""
-    fit_joining(model, job.corpora.dev, console, batch_size=64)
-    if job.corpora.dev:
-        calibrate_on(model, job.corpora.dev, console, batch_size=64)
+def finish(model: Recognizer, job: TrainingJob, console: Console) -> Scores | TypingScores | None:
+    """Settles the best model on dev, scores it on test, or on dev where there is no test, and saves it."""
+    settle_on_dev(model, job.corpora.dev, console)
     part, gold = ("test", job.corpora.test) if job.corpora.test else ("dev", job.corpora.dev)
-    scores = None
+    scores, predicted = None, []
     if gold:
-        found = model.predict(gold, batch_size=64)
-        scores = measure(model.recipe.protocol, gold, found)
+        predicted = model.predict(gold, batch_size=64)
+        scores = measure(model.recipe.protocol, gold, predicted)
         if isinstance(scores, Scores):
-            scores = replace(scores, continuity=by_continuity(gold, found))
+            scores = replace(scores, continuity=by_continuity(gold, predicted))
         model.facts[part] = scores.to_dict()
-        model.facts["calibration_error"] = {part: calibration_of(gold, found).overall.error}
+        model.facts["calibration_error"] = {part: calibration_of(gold, predicted).overall.error}
         console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")
         print_scores(scores, console)
         if proposes(model):
             model.facts["proposals"] = proposal_recall(model, gold, batch_size=64)
-            console.print(said(model.facts["proposals"]), highlight=False, soft_wrap=True)
+            say(console, proposals_line(model.facts["proposals"]))
     if job.corpora.plan is not None:
-        model.facts["corpora"] = scores_by_corpus(model, job.corpora.plan, job.corpora.train, console)
+        known = {part: predicted} if gold else {}
+        model.facts["corpora"] = scores_by_corpus(model, job.corpora.plan, job.corpora.train, console, known)
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores
@@ -300,28 +306,25 @@ def finish(model: Recognizer, job: Job, console: Console) -> Scores | TypingScor
 
 def log(progress: Progress, protocol: Protocol, journal: Journal | None, tracker: Accelerator | None) -> None:
     """One line per event in the journal, one point per event in the tracker."""
-    place = progress.place
+    position = progress.position
     dev = {f"dev_{HEADLINES[protocol].lower()}": headline(progress.scores) if progress.scores else None}
     if journal:
         journal.write(
-            "epoch" if place.step == 0 else "progress",
-            phase=place.phase,
-            epoch=place.epoch,
-            step=place.total,
+            "epoch" if position.step == 0 else "progress",
+            phase=position.phase,
+            epoch=position.epoch,
+            step=position.total,
             steps=progress.steps,
             losses=dict(progress.losses),
             best=progress.best,
             **dev,
         )
     if tracker is not None:
-        tracker.log({**progress.losses, **(dev if progress.scores else {})}, step=place.total)
+        tracker.log({**progress.losses, **(dev if progress.scores else {})}, step=position.total)
 
 
-# --- `wingspan train` with one seed or several.
-
-
-def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
-    """One seed straight into the folder, several into `seed-N/` with a summary beside them. Returns the figures."""
+def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
+    """Trains one seed into the folder, or several into `seed-N/` with a summary beside them. Returns the figures."""
     scores: list[Scores | TypingScores] = []
     corpora: list[dict[str, Any]] = []
     leaks: dict[str, Any] = {}
@@ -348,33 +351,39 @@ def train_seeds(job: Job, seeds: Sequence[int], console: Console) -> dict[str, A
     return summary
 
 
-# --- What is known of a training before it starts: what the run log says, what the model card keeps.
-
-
 def announce(fitted: Fitted, console: Console) -> None:
-    """What is about to be trained, and what can never be found, before the first step."""
+    """Describes the training before its first step: recipe, coverage, corpora, encoder, objectives, sizes."""
     recipe, types = fitted.recipe, sum(len(labels) for labels in fitted.labels.types.values())
-    console.print(f"Recipe {recipe.name}: {recipe.paper}", highlight=False, markup=False, soft_wrap=True)
     objectives: list[Any] = list(fitted.learner.objectives.values())
     encoder = fitted.learner.model.encoder
-    parts = [fitted.coverage.lines(), corpora_lines(fitted), encoder.lines(), *(part.lines() for part in objectives)]
-    for line in chain.from_iterable(parts):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
     how = f"{recipe.overlap} decoding, entities read from {recipe.read_with}"
     if recipe.protocol == "typing":
         how = "each gets a type; scored by accuracy"
-    console.print(
-        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, {how}.",
-        highlight=False,
-        soft_wrap=True,
-    )
-    every, learned = counted(fitted.learner)
+    every, learned = parameter_counts(fitted.learner)
     share = f"{100 * learned / every:.2f}%" if learned < every else "all"
-    console.print(f"{every:,} parameters, {learned:,} of them trained ({share}).", highlight=False, soft_wrap=True)
+    for line in (
+        f"Recipe {recipe.name}: {recipe.paper}",
+        *fitted.coverage.lines(),
+        *corpora_lines(fitted),
+        *encoder.lines(),
+        *(line for objective in objectives for line in objective.lines()),
+        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, {how}.",
+        f"{every:,} parameters, {learned:,} of them trained ({share}).",
+    ):
+        say(console, line)
+
+
+def parameter_counts(module: torch.nn.Module) -> tuple[int, int]:
+    """The numbers of all parameters and of trained ones; two parameters of four bits share a byte."""
+    sizes = [
+        (parameter.numel() * (2 if type(parameter).__name__ == "Params4bit" else 1), parameter.requires_grad)
+        for parameter in module.parameters()
+    ]
+    return sum(size for size, _ in sizes), sum(size for size, trained in sizes if trained)
 
 
 def corpora_lines(fitted: Fitted) -> list[str]:
-    """Where there are several corpora: how large each of them is, and about which types it is silent."""
+    """With several corpora, the size of each and the types that it does not annotate."""
     labels = fitted.labels
     if len(labels.types) == 1:
         return []
@@ -383,18 +392,18 @@ def corpora_lines(fitted: Fitted) -> list[str]:
     lines = [f"{len(labels.types)} corpora, {labels.num_classes} classes, {blocks}:"]
     for name, types, silent in zip(labels.types, labels.types.values(), labels.silent(), strict=True):
         unmarked = [label for label, left in zip(labels.names(), silent, strict=True) if left]
-        said = f"; silence about {', '.join(map(str, unmarked))} teaches nothing" if unmarked else ""
+        remark = f"; silence about {', '.join(map(str, unmarked))} teaches nothing" if unmarked else ""
         if unmarked and not labels.shared:
-            said += ', nor does any other corpus, so such answers mean nothing (heads = "shared": others teach it)'
+            remark += ', nor does any other corpus, so such answers mean nothing (heads = "shared": others teach it)'
         if not counts[name] and not labels.shared:
-            said = "; nothing teaches these classes, so answers in its own labels mean nothing"
+            remark = "; nothing teaches these classes, so answers in its own labels mean nothing"
         role = " (target)" if name == labels.target else ""
-        lines.append(f"  {name}{role}: {counts[name]:,} training sentences, {len(types)} types{said}")
+        lines.append(f"  {name}{role}: {counts[name]:,} training sentences, {len(types)} types{remark}")
     return lines
 
 
 def versions() -> dict[str, str]:
-    """What the model was trained with."""
+    """The versions of the software that trains."""
     return {
         "wingspan": wingspan.__version__,
         "torch": torch.__version__,
@@ -403,15 +412,14 @@ def versions() -> dict[str, str]:
     }
 
 
-# --- What `--encoder` takes: hashed, static:FILE, a short name, a folder, or a hub id.
-
+# What `--encoder` takes: hashed, static:FILE, a short name, a folder, or a hub id.
 
 STATIC = "static:"
 VECTOR_FILES = (".txt", ".vec", ".bin", ".npz", ".gz")
 
 
 def with_encoder(recipe: Recipe, name: str) -> Recipe:
-    """The recipe on another encoder. Weights from nothing need another learning rate than pretrained ones."""
+    """The recipe on another encoder. Fresh weights need another learning rate than pretrained ones."""
     part: Any = recipe.encoder if isinstance(recipe.encoder, partial) else partial(recipe.encoder)
     if name == "hashed":
         return recipe if part.func is HashedEncoder else from_nothing(recipe, partial(HashedEncoder))
@@ -424,9 +432,9 @@ def with_encoder(recipe: Recipe, name: str) -> Recipe:
 
 
 def with_vectors(recipe: Recipe, part: Any, name: str) -> Recipe:
-    """The recipe on static vectors: a file of words, `random`, or a pretrained model, whose input embeddings they are.
+    """The recipe on static vectors: a file of words, `random`, or the input embeddings of a pretrained model.
 
-    A recipe that is on static vectors keeps what it can be set to.
+    A recipe that uses static vectors already keeps its settings.
     """
     kind, chosen = static_part(name)
     if part.func not in (StaticEncoder, StaticPieces):
@@ -437,7 +445,7 @@ def with_vectors(recipe: Recipe, part: Any, name: str) -> Recipe:
 
 
 def static_part(name: str) -> tuple[Any, dict[str, Any]]:
-    """Files are of words; folders, short names and ids of the hub are of pretrained models."""
+    """The encoder class and its settings: files have words; folders, short names and hub ids are pretrained models."""
     if name == "random":
         return StaticEncoder, {"vectors": None}
     if Path(name).is_file() or Path(name).suffix in VECTOR_FILES:
@@ -446,20 +454,16 @@ def static_part(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def from_nothing(recipe: Recipe, encoder: Any) -> Recipe:
-    """The recipe on an encoder none of whose trained weights are pretrained."""
+    """The recipe on an encoder whose trained weights are all fresh."""
     return replace(recipe, encoder=encoder, train=replace(recipe.train, learning_rate=2e-3, factors={}, clip=5.0))
 
 
 FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-"""Parameters that are trained from nothing beside a pretrained encoder learn ten times as fast."""
-
-
-# --- Verbs about strict F1 refuse recipes that type given spans: those have an accuracy, and no report mixes the
-# two.
+"""Fresh parameters beside a pretrained encoder learn ten times as fast."""
 
 
 def must_recognize(recipe: Recipe, verb: str) -> Recipe:
-    """The recipe, if its models find their spans."""
+    """The recipe, if its models find spans; the scores of commands about F1 never mix with typing accuracy."""
     if recipe.protocol == "typing":
         raise ValueError(
             f"{recipe.name} types given spans and has no F1, which {verb} is about; "

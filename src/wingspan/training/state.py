@@ -1,7 +1,7 @@
-"""What a run needs to go on after a kill: weights, optimizer, and where it was.
+"""The state from which a killed run goes on: weights, optimizer, and its position.
 
-States lie in `state/step-N/`; `state/latest` names the newest whole one and is replaced last, so a kill at any moment
-leaves a state that can be read. Random draws follow from (seed, phase, epoch, step), so no generator has to be kept.
+States are in `state/step-N/`; `state/latest` names the newest complete one and is replaced last, so a kill at any
+moment leaves a state that can be read. Random draws follow from (seed, phase, epoch, step), so no generator is kept.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from wingspan.recognizer import Recognizer
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a run is: the next batch to train on, and the best dev F1 or accuracy so far."""
+class Position:
+    """The position of a run: the next batch to train on, and the best dev F1 or accuracy so far."""
 
     phase: int = 0
     epoch: int = 0
@@ -43,7 +43,7 @@ class Place:
 
 
 def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
-    """Notes what decides the order of the data; a run that goes on with another order would be neither of the two."""
+    """Writes down what decides the run, and refuses to resume a run of something else."""
     path = folder / "run.json"
     if resume and path.is_file():
         before = read_object(path)
@@ -56,11 +56,11 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     write_json(path, dict(facts))
 
 
-def save_state(folder: Path, place: Place, learner: nn.Module, optimizer: Any, scaler: Any = None) -> None:
+def save_state(folder: Path, position: Position, learner: nn.Module, optimizer: Any, scaler: Any = None) -> None:
     """Writes a state beside the last one, then points to it, then removes the old one."""
-    name = f"step-{place.total:08d}-{place.phase}-{place.epoch}-{place.step}"
+    name = f"step-{position.total:08d}-{position.phase}-{position.epoch}-{position.step}"
     if (folder / "latest").is_file() and (folder / "latest").read_text(encoding="utf-8").strip() == name:
-        name += "-again"  # what is pointed to is never touched
+        name += "-again"  # the state that `latest` names is never touched
     target = folder / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -68,9 +68,9 @@ def save_state(folder: Path, place: Place, learner: nn.Module, optimizer: Any, s
         write_weights(target / "learner.safetensors", learner)
         scaling = scaler.state_dict() if scaler is not None else None
         torch.save({"optimizer": optimizer.state_dict(), "scaler": scaling}, target / "optimizer.pt")
-        write_json(target / "place.json", asdict(place))
+        write_json(target / "place.json", asdict(position))
         write_text(folder / "latest", name)
-    except (OSError, RuntimeError) as error:  # torch.save says a full disk with the latter
+    except (OSError, RuntimeError) as error:  # torch.save raises the latter when the disk is full
         shutil.rmtree(target, ignore_errors=True)
         raise OSError(
             f"{target}: the state could not be written ({brief(error)}); the last one is unchanged"
@@ -81,20 +81,20 @@ def save_state(folder: Path, place: Place, learner: nn.Module, optimizer: Any, s
 
 
 def latest_state(folder: Path) -> Path | None:
-    """The newest whole state, if there is one."""
+    """The newest complete state, if there is one."""
     pointer = folder / "latest"
     if not pointer.is_file():
         return None
-    found = folder / pointer.read_text(encoding="utf-8").strip()
-    if not found.is_dir():
-        raise ValueError(f"{pointer}: points to {found.name!r}, which is gone; start again in another folder")
-    return found
+    state = folder / pointer.read_text(encoding="utf-8").strip()
+    if not state.is_dir():
+        raise ValueError(f"{pointer}: points to {state.name!r}, which is gone; start again in another folder")
+    return state
 
 
-def load_place(state: Path) -> Place:
-    """Where the run was."""
+def load_position(state: Path) -> Position:
+    """The position of the run in a state."""
     try:
-        return Place(**read_object(state / "place.json"))
+        return Position(**read_object(state / "place.json"))
     except TypeError as error:
         raise ValueError(f"{state / 'place.json'}: damaged ({brief(error)}); start again in another folder") from error
 
@@ -113,8 +113,7 @@ def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: A
         scaler.load_state_dict(kept["scaler"])
 
 
-# --- The last checkpoint of each phase: all weights, also of objectives that prediction does not need, for
-# analyses.
+# The weights at the end of each phase, for analyses, with objectives that prediction does not need.
 
 
 def keep_phase(states: Path, number: int, learner: nn.Module) -> None:
@@ -125,7 +124,7 @@ def keep_phase(states: Path, number: int, learner: nn.Module) -> None:
 
 
 def keep_studied(states: Path, studied: Mapping[str, Any]) -> None:
-    """Keeps what objectives knew of the training data, without which they cannot be built again."""
+    """Keeps the facts about the training data that objectives are built with."""
     write_json(states / "studied.json", dict(studied))
 
 

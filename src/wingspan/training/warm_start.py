@@ -1,10 +1,9 @@
-"""Going on from a trained model: its weights in a new one, whose labels are more, or stand elsewhere."""
+"""Warm start: the weights of a trained model in a new one with more labels, or labels in another order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from torch import Tensor
 
@@ -15,26 +14,18 @@ from wingspan.recipe import Learner
 from wingspan.recognizer import Recognizer
 
 Key = tuple[str, str | None]
-"""What a class means: a corpus and a label of it, or None for "nothing"."""
-
-
-def must_go_together(start: object, rename: object, encoder: str | None, settings: Mapping[str, Any]) -> None:
-    """Refuses what would be left unused."""
-    if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in settings)):
-        raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
-    if rename and start is None:
-        raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
+"""The meaning of a class: a corpus and one of its labels, or None for "nothing"."""
 
 
 def renamed(model: Recognizer, names: Mapping[str, str]) -> Recognizer:
-    """A loaded model with some labels under other names, so that they meet those of the new corpus."""
+    """A loaded model with other names for some labels, so that they match the new corpus."""
     known = sorted({label for labels in model.labels.types.values() for label in labels})
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise ValueError(f"--rename {unknown[0]}: the model has no such label; it has {', '.join(known)}")
     taken = sorted({new for old, new in names.items() if new in known and new not in names})
     if taken or len(set(names.values())) < len(names):
-        raise ValueError(f"--rename: {(taken or list(names.values()))[0]!r} would stand for two labels of the model")
+        raise ValueError(f"--rename: {(taken or list(names.values()))[0]!r} would name two labels of the model")
     types = {name: tuple(names.get(label, label) for label in labels) for name, labels in model.labels.types.items()}
     model.labels = replace(model.labels, types=types)
     return model
@@ -47,9 +38,9 @@ def both(one: LabelSet, other: LabelSet) -> LabelSet:
 
 
 def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
-    """Copies every weight of the old model that has a place in the new one; what belongs to a class moves with it."""
+    """Copies every weight of the old model that fits the new one; rows of a class move with it."""
     old, new = start.learner.state_dict(), learner.state_dict()
-    before, after = met(start.labels, labels), list(labels.meanings())
+    before, after = new_meanings(start.labels, labels), list(labels.meanings())
     for name, value in new.items():
         source = old.get(name)
         if source is None or source.shape[1:] != value.shape[1:] or name.startswith("objectives."):
@@ -75,7 +66,7 @@ def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
 
 
 def adopt_links(links: Links, old: Links, before: list[Key], after: list[Key]) -> None:
-    """Vectors and distances as they are, where they have the size; fragments class by class."""
+    """Copies vectors and distances that have the same size, and fragments class by class."""
     mine, parts = links.state_dict(), old.state_dict()
     for name, value in mine.items():
         if not name.startswith("fragment.") and value.shape == parts[name].shape:
@@ -87,33 +78,33 @@ def adopt_links(links: Links, old: Links, before: list[Key], after: list[Key]) -
                     mine[name][row] = parts[name][before.index(key)]
 
 
-def met(old: LabelSet, labels: LabelSet) -> list[Key]:
-    """What each class of the old model means in the new one: those of one corpus that is not there are the target's."""
-    found = list(old.meanings())
+def new_meanings(old: LabelSet, labels: LabelSet) -> list[Key]:
+    """The meanings of the old model's classes in the new one; labels of a single unknown corpus become the target's."""
+    meanings = list(old.meanings())
     if len(old.types) > 1 or (set(old.types) & set(labels.types) and not labels.shared):
-        return found
+        return meanings
     corpus = "" if labels.shared else labels.target
-    return [(corpus, label) for _, label in found]
+    return [(corpus, label) for _, label in meanings]
 
 
 def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:
-    """The rows of tags that both know. One layer cannot be made of several: it starts anew."""
+    """Copies the rows of common tags. One layer cannot be made of several: it starts anew."""
     if tagging.one_layer and not old.one_layer:
         return
-    names = labels.names()  # the old objective may have been built under labels that were renamed since
-    place = {
+    names = labels.names()  # labels may have been renamed since the old objective was built
+    rows = {
         (names[c], offset): (old.layer_of[c], old.begin_of[c] + offset - 1) for c in old.classes for offset in (1, 2)
     }
     for layer, meanings in enumerate(tags_of(tagging)):
-        known = {tag: place[meaning] for tag, meaning in enumerate(meanings) if meaning in place}
+        known = {tag: rows[meaning] for tag, meaning in enumerate(meanings) if meaning in rows}
         if not known and not tagging.one_layer:
-            continue  # a type that is new
+            continue  # a new type
         source = next(iter(known.values()), (0, 0))[0]
         copy_layer(tagging, old, layer, source, {0: 0, **{tag: at for tag, (_, at) in known.items()}})
 
 
 def tags_of(tagging: Tagging) -> list[list[tuple[str | None, int]]]:
-    """For each layer what its tags mean: a label and 1 for B, 2 for I; (None, 0) is O."""
+    """The meanings of each layer's tags: a label and 1 for B, 2 for I; (None, 0) is O."""
     meanings: list[list[tuple[str | None, int]]] = [[(None, 0)] * tagging.tags for _ in range(tagging.layers)]
     for c in tagging.classes:
         for offset in (1, 2):
@@ -122,7 +113,7 @@ def tags_of(tagging: Tagging) -> list[list[tuple[str | None, int]]]:
 
 
 def copy_layer(tagging: Tagging, old: Tagging, layer: int, source: int, tags: Mapping[int, int]) -> None:
-    """Copies what belongs to these tags of one layer: tag in the new model -> tag in the old one."""
+    """Copies the parameters of these tags of one layer: tag in the new model -> tag in the old one."""
     to, of = list(tags), list(tags.values())
     for name in ("weight", "bias"):
         new_part: Tensor = getattr(tagging.score, name).data

@@ -1,1 +1,1 @@
-"""The search for better settings: what is tried, and how the search runs."""
+"""The search for better settings: its space and its trials."""

@@ -21,17 +21,16 @@ from filelock import FileLock
 from rich.console import Console
 
 from wingspan.corpora.leaks import OnLeak
-from wingspan.corpora.statistics import describe
 from wingspan.evaluation.scores import headline
 from wingspan.files import atomic_write
 from wingspan.recipe import Between, OneOf, Recipe
 from wingspan.recipe_json import SettingsFile, write_settings
 from wingspan.recipes import ranges
 from wingspan.recognizer import usable_device
-from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_of
+from wingspan.training.corpora import Corpora, corpus_fingerprint, gather, handle_leaks, lexicon_of
 from wingspan.training.fit import fit
 from wingspan.training.loop import Progress
-from wingspan.training.run import Job, must_recognize, prepare, run
+from wingspan.training.run import TrainingJob, must_recognize, prepare, run
 from wingspan.tuning.space import as_text, own_values, search_space
 from wingspan.views.console import say
 
@@ -135,9 +134,9 @@ def check(request: SearchRequest, console: Console) -> tuple[Recipe, Corpora, di
     space = search_space(recipe, ranges(request.recipe), request.ranges, request.settings)
     usable_device(request.device)
     corpora = gather(request.train, request.dev, None, request.format)
-    handled = handle_leaks(corpora.train, corpora.held_out, request.on_leak, corpora.target)
-    say(console, handled.line)
-    corpora = replace(corpora, train=handled.documents)
+    handling = handle_leaks(corpora.train, corpora.held_out, request.on_leak, corpora.target)
+    say(console, handling.line)
+    corpora = replace(corpora, train=handling.documents)
     fit(recipe, corpora.train, corpora.dev, lexicon=lexicon_of(request.lexicon, corpora.train))
     return recipe, corpora, space
 
@@ -161,7 +160,9 @@ def try_settings(request: SearchRequest, corpora: Corpora, space: Mapping[str, B
     log = request.output / "logs" / f"trial-{trial.number}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file:
-        job = Job(recipe, corpora, seed=request.seed, device=request.device, watch=watch, lexicon=request.lexicon)
+        job = TrainingJob(
+            recipe, corpora, seed=request.seed, device=request.device, watch=watch, lexicon=request.lexicon
+        )
         run(replace(job, on_leak=request.on_leak), Console(file=file, width=160))
     return best
 
@@ -272,8 +273,8 @@ def claim(study: Any, request: SearchRequest, space: Mapping[str, Between | OneO
         "ranges": {key: repr(choices) for key, choices in space.items()},
         "seed": request.seed,
         "lexicon": request.lexicon,
-        "train corpus": describe(corpora.train).fingerprint,
-        "dev corpus": describe(corpora.dev).fingerprint,
+        "train corpus": corpus_fingerprint(corpora.train),
+        "dev corpus": corpus_fingerprint(corpora.dev),
     }
     before = study.user_attrs.get("search")
     if before is None:

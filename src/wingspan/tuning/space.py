@@ -1,4 +1,4 @@
-"""The settings that `wingspan tune` tries: which of the declared ranges a recipe has, and where it is itself."""
+"""The search space of `wingspan tune`: the ranges that a recipe has, and its own values in them."""
 
 from __future__ import annotations
 
@@ -11,82 +11,77 @@ from typing import Any
 
 from wingspan.recipe import Between, OneOf, Range, Recipe, Times
 from wingspan.recipe_json import override
-from wingspan.training.optimizer import by_prefix
+from wingspan.training.loop import by_prefix
 
 Space = Mapping[str, Between | OneOf]
 
 FACTORS = ("train.factors", "train.decays")
-"""Settings that are numbers by the prefix of parameters' names."""
+"""Settings that map prefixes of parameter names to numbers."""
 
 
 def search_space(
-    recipe: Recipe, declared: Mapping[str, Range], given: Mapping[str, Between | OneOf], fixed: Mapping[str, str]
+    recipe: Recipe, declared: Mapping[str, Range], requested: Mapping[str, Between | OneOf], fixed: Mapping[str, str]
 ) -> dict[str, Between | OneOf]:
     """The ranges to search. Declared ones that this variant does not have, or that `--set` fixes, are left out.
 
-    Those the user gave replace the declared ones and have to fit.
+    Requested ranges replace the declared ones and have to fit.
     """
-    found: dict[str, Between | OneOf] = {}
-    for key, one in {**declared, **given}.items():
-        if key in fixed and key in given:
+    space: dict[str, Between | OneOf] = {}
+    for key, choices in {**declared, **requested}.items():
+        if key in fixed and key in requested:
             raise ValueError(f"{key} has both --set and --range; give one of them")
         if key in fixed:
             continue
         try:
             check_term(recipe, key)
-            resolved = one.around(value_of(recipe, key)) if isinstance(one, Times) else one
-            for text in samples(resolved):
-                override(recipe, key, text)
+            resolved = choices.around(value_of(recipe, key)) if isinstance(choices, Times) else choices
+            for value in resolved.values if isinstance(resolved, OneOf) else (resolved.low, resolved.high):
+                override(recipe, key, as_text(value))
         except ValueError as error:
-            if key in given:
+            if key in requested:
                 raise ValueError(f"--range {key}: {error}") from error
             continue
-        found[key] = resolved
-    if not found:
+        space[key] = resolved
+    if not space:
         raise ValueError("there is nothing to search; give ranges, for example --range train.epochs=5:20")
-    return found
+    return space
 
 
 def check_term(recipe: Recipe, key: str) -> None:
-    """Rates are set for any name of parameters, but those of a term that the recipe lacks would change nothing."""
-    place, _, rest = key.partition(".objectives.")
+    """Rejects factors for parameters of a term that the recipe lacks, which would change nothing."""
+    setting, _, rest = key.partition(".objectives.")
     term = rest.partition(".")[0]
-    if place in FACTORS and term and term not in recipe.terms:
+    if setting in FACTORS and term and term not in recipe.terms:
         raise ValueError(f"the recipe has no term {term!r}; it has {', '.join(recipe.terms)}")
 
 
-def samples(one: Between | OneOf) -> list[str]:
-    """What a range can give, its ends at least, as `--set` takes it."""
-    return [as_text(value) for value in (one.values if isinstance(one, OneOf) else (one.low, one.high))]
-
-
 def as_text(value: Any) -> str:
-    """A value as `--set` takes it."""
+    """A value in the form of `--set`."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def own_values(recipe: Recipe, space: Space) -> dict[str, Any] | None:
-    """The recipe's own values, to be tried first; None where one of them lies outside of its range."""
+    """The recipe's own values, to be tried first; None if one of them is outside its range."""
     own = {key: value_of(recipe, key) for key in space}
     return own if all(space[key].holds(value) for key, value in own.items()) else None
 
 
 def value_of(recipe: Recipe, key: str) -> Any:
-    """What a recipe has under a name of `--set`; the default of the part where the recipe says nothing."""
+    """The value of a setting of a recipe; the default of the part where the recipe sets none."""
     for numbers in FACTORS:
-        if key.startswith(f"{numbers}."):  # one where nothing is said
+        if key.startswith(f"{numbers}."):
             return by_prefix(key.removeprefix(f"{numbers}."), value_of(recipe, numbers))
     value: Any = recipe
     names = key.split(".")
-    for place, name in enumerate(names):
+    for at, name in enumerate(names):
         if isinstance(value, partial):
             parameters = inspect.signature(value.func).parameters
             value = value.keywords.get(name, parameters[name].default if name in parameters else None)
         elif isinstance(value, Mapping):
-            if ".".join(names[place:]) in value:  # names of parameters, dots and all
-                return value[".".join(names[place:])]
+            if ".".join(names[at:]) in value:  # names of parameters contain dots
+                return value[".".join(names[at:])]
             value = value.get(name)
-        elif isinstance(value, tuple) and name.isdigit():  # phases, by their place
+        elif isinstance(value, tuple) and name.isdigit():  # phases by number
             value = value[int(name)] if int(name) < len(value) else None
         else:
             value = getattr(value, name, None) if is_dataclass(value) else None
