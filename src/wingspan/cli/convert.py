@@ -15,7 +15,7 @@ from rich.console import Console
 from wingspan.cli import app
 from wingspan.corpora.formats import Format, by_suffix, detect, format_named
 from wingspan.corpora.formats.conversion_loss import fit
-from wingspan.corpora.overlaps import Overlap, flatten
+from wingspan.corpora.overlaps import Flattening, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
 from wingspan.text import Document
 from wingspan.views.console import counted
@@ -36,7 +36,7 @@ def convert(
         OnError, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
     ] = "raise",
     overlap: Annotated[
-        Overlap, typer.Option(help="Of overlapping entities keep all, the outermost, the innermost, or none.")
+        Flattening, typer.Option(help="Of overlapping entities keep all, the outermost, the innermost, or none.")
     ] = "keep",
 ) -> None:
     """Converts a corpus to another format; nothing is lost silently."""
@@ -66,7 +66,7 @@ def convert_corpus(
     to_format: str | Format | None = None,
     lossy: bool = False,
     on_error: OnError = "raise",
-    overlap: Overlap = "keep",
+    overlap: Flattening = "keep",
 ) -> Conversion:
     """Writes the documents of `source` to `target`; raises before anything is written if that would lose something.
 

@@ -1,4 +1,4 @@
-"""Overlapping entities: which there are, and documents without them."""
+"""Overlapping entities: finding them, and documents without them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 
 from wingspan.text import Document, Entity, Span
 
-Overlap = Literal["keep", "outer", "inner", "none"]
-OVERLAPS: tuple[Overlap, ...] = ("keep", "outer", "inner", "none")
+Flattening = Literal["keep", "outer", "inner", "none"]
+"""Which of overlapping entities stay."""
 
 
-def flatten(document: Document, overlap: Overlap) -> tuple[Document, int]:
+def flatten(document: Document, overlap: Flattening) -> tuple[Document, int]:
     """The document with the entities that stay, and how many were removed.
 
     `outer` keeps the widest of overlapping entities, `inner` the narrowest, `none` removes every entity that overlaps
@@ -32,7 +32,7 @@ def flatten(document: Document, overlap: Overlap) -> tuple[Document, int]:
 
 
 def overlapping(entities: Sequence[Entity]) -> set[int]:
-    """The places of all entities that share a character with another one."""
+    """The indices of all entities that share a character with another one."""
     found: set[int] = set()
     fragments = sorted((span.start, span.end, at) for at, entity in enumerate(entities) for span in entity.spans)
     # the two ends that reach furthest, of different entities: enough, because all entities that are open at one place
@@ -63,7 +63,7 @@ def _without_overlap(order: Iterable[Entity]) -> list[Entity]:
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans in order; those that overlap are one."""
+    """The spans in order, with overlapping ones merged."""
     found: list[Span] = []
     for span in sorted(spans):
         if found and span.start < found[-1].end:
@@ -79,7 +79,7 @@ def _is_taken(span: Span, taken: list[Span]) -> bool:
 
 
 def nested_and_crossing(entities: Sequence[Entity]) -> tuple[int, int]:
-    """How many entities lie inside of a wider one, and how many pairs cross; hulls decide."""
+    """How many entities lie inside a wider one, and how many pairs cross, by their hulls."""
     hulls = sorted((entity.hull for entity in entities), key=lambda hull: (hull.start, -hull.end))
     inside: set[int] = set()
     crossing = 0
