@@ -1,4 +1,4 @@
-"""Files as text: decoded with a clear sentence where that fails, written under a temporary name and then renamed."""
+"""Files: read as UTF-8 text with clear error messages, written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, TypeVar
 
 
 class CorpusError(ValueError):
-    """A file that cannot be read as it is: one sentence with file, line and fix."""
+    """A file that cannot be read: one sentence with file, line and fix."""
 
 
 OnError = Literal["raise", "skip"]
@@ -27,14 +27,14 @@ OnError = Literal["raise", "skip"]
 
 @dataclass
 class Problems:
-    """Collects what does not fit. With `on_error="raise"` the first problem ends the reading."""
+    """Collects problems of a corpus. With `on_error="raise"` the first one ends the reading."""
 
     on_error: OnError = "raise"
     messages: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def add(self, path: Path | str, line: int | None, message: str) -> None:
-        """A record or entity is left out. `message` says what is wrong and how to mend it, without a final stop."""
+        """Reports a record or entity that is left out. `message` has the problem and the fix, without a period."""
         where = f"{path}:{line}" if line is not None else str(path)
         sentence = f"{where}: {message}"
         if self.on_error == "raise":
@@ -42,7 +42,7 @@ class Problems:
         self.messages.append(sentence)
 
     def note(self, path: Path | str, message: str) -> None:
-        """Something worth knowing that loses nothing, such as the tagging scheme that was detected."""
+        """Reports a fact that loses nothing, such as the tagging scheme that was detected."""
         self.notes.append(f"{path}: {message}")
 
 
@@ -184,7 +184,7 @@ def stem(path: str | Path) -> str:
 
 
 def numbered(path: str | Path, number: int) -> str:
-    """The id of a document that has none of its own, by its place in the file, counted from 1."""
+    """The id of a document without one, by its number in the file, counted from 1."""
     return f"{stem(path)}-{number}"
 
 
@@ -221,7 +221,7 @@ def _decode(line: bytes, path: Path, number: int, at: int | None) -> str:
 
 
 def _without_half_pairs(text: str) -> Any:
-    """Parsed JSON, refused if an escape such as \\ud83d stands alone: no file could hold it again."""
+    """Parsed JSON; a lone escape such as \\ud83d is refused, because no file could hold it again."""
     value = json.loads(text)
     if "\\ud" in text or "\\uD" in text:
         try:
@@ -235,14 +235,13 @@ def _reason(error: Exception) -> str:
     return "JSON nested too deep to read" if isinstance(error, RecursionError) else str(error)
 
 
-# --- TOML files that people write: every key is known, every value is of its kind, and a mistake is one sentence.
-
+# TOML files that people write: every key has to be known and every value of its type
 
 T = TypeVar("T")
 
 
 class TomlTable:
-    """One table of a file. What is taken is known; `close` refuses the rest."""
+    """One table of a file. `take` and `need` make a key known; `close` refuses the other keys."""
 
     def __init__(self, content: Mapping[str, Any], place: str) -> None:
         self.content = dict(content)
@@ -250,21 +249,21 @@ class TomlTable:
         self.known: list[str] = []
 
     def take(self, name: str, kind: Callable[[Any], T | None], expected: str, default: T) -> T:
-        """The value of a key as `kind` reads it (None: it cannot); the default where the key is missing."""
+        """The value of a key, converted by `kind` (None: it does not fit); the default where the key is missing."""
         self.known.append(name)
         if name not in self.content:
             return default
         return self._read(name, kind, expected)
 
     def need(self, name: str, kind: Callable[[Any], T | None], expected: str) -> T:
-        """The value of a key that has to be there."""
+        """The value of a required key."""
         self.known.append(name)
         if name not in self.content:
             raise ValueError(f"{self.place}: {name} is missing; give {expected}")
         return self._read(name, kind, expected)
 
     def close(self) -> None:
-        """A key that nobody took is a slip of the pen, not something to pass over."""
+        """Refuses unknown keys, which are usually misspelled."""
         for name in self.content:
             if name not in self.known:
                 near = difflib.get_close_matches(name, self.known, 1)
@@ -272,10 +271,10 @@ class TomlTable:
                 raise ValueError(f"{self.place}: no key {name!r} here; {hint}")
 
     def _read(self, name: str, kind: Callable[[Any], T | None], expected: str) -> T:
-        found = kind(self.content[name])
-        if found is None:
+        value = kind(self.content[name])
+        if value is None:
             raise ValueError(f"{self.place}: {name} must be {expected}, not {self.content[name]!r}")
-        return found
+        return value
 
 
 def load_toml(path: Path) -> TomlTable:
@@ -288,7 +287,7 @@ def load_toml(path: Path) -> TomlTable:
 
 
 def word(value: Any) -> str | None:
-    """A text that is not empty."""
+    """A string that is not empty."""
     return value if isinstance(value, str) and value.strip() else None
 
 
@@ -308,7 +307,7 @@ def number(value: Any) -> float | None:
 
 
 def several(kind: Callable[[Any], T | None]) -> Callable[[Any], tuple[T, ...] | None]:
-    """A list of one kind, at least one, each once."""
+    """A list of different values of one kind, at least one."""
 
     def read(value: Any) -> tuple[T, ...] | None:
         if not isinstance(value, list) or not value:
@@ -320,7 +319,7 @@ def several(kind: Callable[[Any], T | None]) -> Callable[[Any], tuple[T, ...] | 
 
 
 def tables(value: Any) -> list[Any] | None:
-    """A list, read further by whoever asked."""
+    """A list that is not empty; the caller reads its items."""
     return value if isinstance(value, list) and value else None
 
 
@@ -339,7 +338,7 @@ def settings(value: Any) -> dict[str, str] | None:
 
 
 def path_from(folder: Path) -> Callable[[Any], Path | None]:
-    """A path: $NAMES and ~ are filled in, and what is relative starts at the folder of the file it stands in."""
+    """A path: $NAMES and ~ are expanded, and relative paths start at the folder of the TOML file."""
 
     def read(value: Any) -> Path | None:
         text = word(value)

@@ -48,7 +48,7 @@ def split(
 
 @dataclass(frozen=True)
 class Part:
-    """One file that was written, and what is in it."""
+    """A file that was written, with its figures."""
 
     path: Path
     documents: int
@@ -68,7 +68,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Division:
-    """All parts, and what did not fit and was left out."""
+    """All parts, and the records that did not fit and were left out."""
 
     parts: list[Part]
     problems: list[str]
@@ -91,7 +91,7 @@ def split_corpus(
     """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to `output`; shares are percentages of the documents.
 
     With `folds`, `fold-1/` to `fold-K/` are written: each fold is the test part once, and `dev` percent of the rest is
-    its dev part. JSON-lines because it holds everything that any format has.
+    its dev part. JSON-lines holds everything that any format has.
     """
     if not (dev >= 0 and test >= 0 and dev + (0 if folds else test) < 100):
         raise ValueError(f"dev {dev:g} and test {test:g} leave nothing to train on; both are percentages from 0 to 100")
@@ -127,7 +127,7 @@ def _write(path: Path, documents: Sequence[Document]) -> Part:
 
 
 def show(division: Division, console: Console) -> None:
-    """One row for each file: documents, entities, and the share that each label has in it."""
+    """One row per file: documents, entities, and the share of each label."""
     overall: Counter[str] = Counter()
     for part in division.parts:
         overall.update(part.labels)

@@ -1,4 +1,4 @@
-"""`wingspan validate`: what is in a corpus, and what is wrong with it."""
+"""`wingspan validate`: the contents of a corpus, and its problems."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def validate(
 
 
 SHOWN = 20
-"""How many problems are printed for each corpus; `--json` has all."""
+"""How many problems are printed per corpus; `--json` has all."""
 
 
 @dataclass
-class Report:
-    """One corpus: its figures, the records that do not fit, and notes of the reader."""
+class CorpusReport:
+    """One corpus: its figures, the records that do not fit, and the reader's notes."""
 
     path: str
     format: str
@@ -57,7 +57,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether something has to be mended; what is only worth a look does not count."""
+        """Whether something has to be corrected; suspicious annotations do not count."""
         return bool(self.problems)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,21 +74,21 @@ class Report:
 
 def validate_corpora(
     corpora: Sequence[str | Path], format: str | Format | None = None, on_error: OnError = "skip"
-) -> list[Report]:
-    """One report for each corpus. With `on_error="raise"` the first problem ends it all."""
+) -> list[CorpusReport]:
+    """One report per corpus. With `on_error="raise"` the first problem raises."""
     return [_validate(Path(corpus), format, on_error) for corpus in corpora]
 
 
-def _validate(path: Path, format: str | Format | None, on_error: OnError) -> Report:
+def _validate(path: Path, format: str | Format | None, on_error: OnError) -> CorpusReport:
     problems = Problems(on_error)
-    report = Report(str(path), str(format or "?"), Statistics())
+    report = CorpusReport(str(path), str(format or "?"), Statistics())
     try:
         chosen = format_named(format or detect(path))
         report.format = chosen.name
         report.statistics = describe(chosen.read(path, problems))
         if not report.statistics.documents and not problems.messages:
             problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
-    except CorpusError as error:  # a file that cannot be read any further: the others still can
+    except CorpusError as error:  # this file cannot be read any further, the others can
         if on_error == "raise":
             raise
         problems.messages.append(str(error))
@@ -99,7 +99,7 @@ def _validate(path: Path, format: str | Format | None, on_error: OnError) -> Rep
     return report
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: CorpusReport, console: Console) -> None:
     """A table of the figures, then labels, suspicious annotations, and problems with file and line."""
     figures = report.statistics
     rows = [

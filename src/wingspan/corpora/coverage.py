@@ -1,6 +1,6 @@
-"""What a model can never find, counted and said before it is trained: recall cannot exceed it.
+"""Coverage: how many gold entities a model can find at all. Reported before training, because recall cannot exceed it.
 
-Sentences are made once: `Census` listens while they are, and counts what the limits lose when the limits are known.
+Sentences are made once: `Census` records their entities, and counts the losses to the limits once these are known.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from wingspan.corpora.fragments import mistaken
-from wingspan.corpora.segment import Measure, Outcome, Segmenting, segment
+from wingspan.corpora.segment import GoldOutcome, Measure, Segmenting, segment
 from wingspan.text import Document, Entity, Sentence, Span
 
 Overlap = Literal["flat", "nested", "any"]
 
-# reason -> how a line says it; the order is that in which reasons are looked for, and each entity is lost to one only
+# reason -> its wording; reasons are checked in this order, and each entity is lost to one only
 REASONS: dict[str, str] = {
     "misaligned": "not on word borders",
     "cut": "cut by a sentence or window",
@@ -33,14 +33,14 @@ REASONS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many gold entities there are, and how many of them can never be found, by reason."""
+    """The number of gold entities, and how many of them can never be found, by reason."""
 
     total: int
     lost: Mapping[str, int] = field(default_factory=dict)
     moved: int = 0
-    """Of the misaligned ones, how many are trained on with their borders moved to words."""
+    """How many of the misaligned ones are trained on with their borders moved to words."""
     capped_words: int = 0
-    """Words of more pieces than a window holds: the encoder sees their beginnings."""
+    """Words with more pieces than a window holds: the encoder sees their beginnings."""
     max_width: int | None = None
     unit: Literal["word", "piece"] = "word"  # what max_width counts
     verb: Literal["found", "typed"] = "found"
@@ -64,8 +64,8 @@ class Coverage:
         reasons = [
             f"{self.lost[name]:,} {REASONS[name].format(max_width=width)}" for name in REASONS if name in self.lost
         ]
-        said = f" ({', '.join(reasons)})" if reasons else ""
-        lines = [f"Coverage: {shown:.1f}% of {_counted(self.total, 'entity')} can be {self.verb}{said}"]
+        details = f" ({', '.join(reasons)})" if reasons else ""
+        lines = [f"Coverage: {shown:.1f}% of {_counted(self.total, 'entity')} can be {self.verb}{details}"]
         if self.moved:
             trained = "1 is trained on with its" if self.moved == 1 else f"{self.moved:,} are trained on with their"
             lines.append(f"Of those not on word borders, {trained} borders moved to words")
@@ -87,14 +87,14 @@ class Coverage:
 
 
 class Census:
-    """Makes sentences and counts at the same time what becomes of the entities."""
+    """Makes sentences, and counts what becomes of the entities."""
 
     def __init__(self, segmenting: Segmenting, measure: Measure | None = None, gold: bool = True) -> None:
-        """The arguments are those of `segment`; `gold=False` cuts as prediction does."""
+        """Takes the arguments of `segment`; `gold=False` cuts as prediction does."""
         self.segmenting = segmenting
         self.measure = measure
         self.gold = gold
-        self.outcomes: Counter[Outcome] = Counter()
+        self.outcomes: Counter[GoldOutcome] = Counter()
         self.capped_words = 0
         self._moved: dict[int, Entity] = {}  # by identity; kept here so that no other object can get its id
 
@@ -115,10 +115,11 @@ class Census:
         tags: bool = False,
         pieces: bool = False,
     ) -> Coverage:
-        """What the limits lose in the sentences made here, added to what was lost in making them.
+        """The entities lost to the limits in the sentences made here, and those lost in making them.
 
-        `discontinuous`: fragments can be joined. `tags`: entities are read off tags, one layer for each type, or one in
-        all where `overlap` is flat; width and labels per span are no limits then, discontinuity and overlaps are.
+        `discontinuous`: fragments can be joined. `tags`: entities are decoded from tags, one layer per type, or a
+        single layer where `overlap` is flat; then discontinuity and overlaps are limits, width and labels per span are
+        not.
         `pieces`: widths count pieces, as measured, instead of words.
         """
         lost: Counter[str] = Counter()
@@ -154,7 +155,7 @@ class Census:
             unit="piece" if pieces else "word",
         )
 
-    def _record(self, entity: Entity, outcome: Outcome, placed: Entity | None) -> None:
+    def _record(self, entity: Entity, outcome: GoldOutcome, placed: Entity | None) -> None:
         self.outcomes[outcome] += 1
         if outcome == "moved" and placed is not None:
             self._moved[id(placed)] = placed
@@ -193,12 +194,12 @@ def measure_coverage(
 
 
 def width_of(span: Span, sentence: Sentence, units: Measure | None = None) -> int:
-    """The width of a span in words, or in what the measure counts."""
+    """The width of a span in words, or in the units of the measure."""
     return span.width if units is None else sum(units(sentence.words[span.start : span.end]))
 
 
 def auto_width(sentences: Iterable[Sentence], share: float = 0.99, units: Measure | None = None) -> int:
-    """The smallest width in words, or in what the measure counts, that holds this share of the entities' fragments."""
+    """The smallest width, in words or the units of the measure, that holds this share of the entities' fragments."""
     widths = Counter(width_of(span, s, units) for s in sentences for entity in s.entities for span in entity.spans)
     reached = 0
     for width in sorted(widths):
@@ -209,7 +210,7 @@ def auto_width(sentences: Iterable[Sentence], share: float = 0.99, units: Measur
 
 
 def auto_overlap(sentences: Iterable[Sentence]) -> Overlap:
-    """What the gold needs: "any" if two entities cross, "nested" if one lies in another, otherwise "flat"."""
+    """The overlap that the gold needs: "any" if two entities cross, "nested" if one is in another, else "flat"."""
     nested = False
     for sentence in sentences:
         if _clashing(sentence.entities, nested=True):
@@ -219,16 +220,16 @@ def auto_overlap(sentences: Iterable[Sentence]) -> Overlap:
 
 
 def _without(entities: list[Entity], losing: list[Entity], reason: str, lost: Counter[str]) -> list[Entity]:
-    """Counts those that are lost; the others go on."""
+    """Counts the lost entities and returns the others."""
     lost[reason] += len(losing)
     gone = {id(entity) for entity in losing}
     return [entity for entity in entities if id(entity) not in gone]
 
 
 def _clashing(entities: Sequence[Entity], nested: bool) -> list[Entity]:
-    """Those that cannot stay beside the others: overlapping ones, or crossing ones where nesting is allowed.
+    """The entities that cannot stay beside the others: overlapping ones, or crossing ones where nesting is allowed.
 
-    By end, as many as possible stay where none may overlap.
+    They are taken by their ends, so that as many as possible stay where none may overlap.
     """
     kept: list[Entity] = []
     clashing: list[Entity] = []

@@ -21,7 +21,7 @@ SEED = 20
 SIZES = {"train": 110, "dev": 20, "test": 35}
 """How many documents each part has."""
 KNOWN = 0.3
-"""How often a held-out name is one of the training part; training draws its own again as often."""
+"""The share of held-out names that are from the training part; training repeats its own names as often."""
 
 # {chemical} and the like are entities; {trial} and {person} have the shapes of gene symbols and eponyms and are none
 TITLES = """
@@ -88,7 +88,7 @@ _SLOT = regex.compile(r"\{(\w+)\}")
 def corpus() -> tuple[tuple[Document, ...], tuple[Document, ...], tuple[Document, ...]]:
     """The documents for training, development and testing: raw text with entities in characters."""
     random = Random(SEED)
-    names: dict[str, list[Mention]] = {slot: [] for slot in INVENT}
+    names: dict[str, list[TaggedText]] = {slot: [] for slot in INVENT}
     train = _part("train", _Author(random, names, growing=True))
     held_out = _Author(random, names, growing=False)
     return train, _part("dev", held_out), _part("test", held_out)
@@ -99,9 +99,9 @@ def _part(name: str, author: _Author) -> tuple[Document, ...]:
 
 
 class _Author:
-    """Writes documents with names of a common stock; only training adds to it."""
+    """Writes documents with names from a common stock; only training adds to it."""
 
-    def __init__(self, random: Random, names: dict[str, list[Mention]], growing: bool) -> None:
+    def __init__(self, random: Random, names: dict[str, list[TaggedText]], growing: bool) -> None:
         self.random = random
         self.names = names
         self.growing = growing
@@ -120,9 +120,9 @@ class _Author:
         """One line, each as likely as the others."""
         return self.random.choice(templates.strip().split("\n"))
 
-    def fill(self, template: str) -> Mention:
+    def fill(self, template: str) -> TaggedText:
         """The template with names for its slots, and a capital letter at its beginning."""
-        filled, at = Mention(""), 0
+        filled, at = TaggedText(""), 0
         used: set[str] = set()
         for slot in _SLOT.finditer(template):
             name = self.name(slot[1])
@@ -132,10 +132,10 @@ class _Author:
             filled = filled + template[at : slot.start()] + name
             at = slot.end()
         filled = filled + template[at:]
-        return Mention(filled.text[:1].upper() + filled.text[1:], filled.entities)
+        return TaggedText(filled.text[:1].upper() + filled.text[1:], filled.entities)
 
-    def name(self, slot: str) -> Mention:
-        """What stands in a slot: a name that was used before, or a new one."""
+    def name(self, slot: str) -> TaggedText:
+        """The name in a slot: one that was used before, or a new one."""
         if slot in INVENT:
             if self.names[slot] and self.random.random() < KNOWN:
                 return self.random.choice(self.names[slot])
@@ -144,43 +144,41 @@ class _Author:
                 self.names[slot].append(made)
             return made
         if slot == "number":
-            return Mention(str(self.random.randint(2, 99)))
+            return TaggedText(str(self.random.randint(2, 99)))
         if slot == "animals":
-            return Mention(self.random.choice(ANIMALS))
+            return TaggedText(self.random.choice(ANIMALS))
         if slot == "trial":
-            return Mention(symbol(self.random))
-        return Mention(surname(self.random))
+            return TaggedText(symbol(self.random))
+        return TaggedText(surname(self.random))
 
 
-# --- Invented names of diseases, chemicals, genes, organisms and body parts, some inside others. None of them is
-# real.
-#
-# Each type has endings of its own, as in biomedical prose, and shares its shape with words that are no names at all.
+# Invented names of diseases, chemicals, genes, organisms and body parts, some nested. Each type has its own endings, as
+# in biomedical prose, and shares its shape with words that are not names.
 
 
 @dataclass(frozen=True)
-class Mention:
+class TaggedText:
     """A piece of text with the entities in it, by characters."""
 
     text: str
     entities: tuple[Entity, ...] = ()
 
-    def labeled(self, label: str) -> Mention:
+    def labeled(self, label: str) -> TaggedText:
         """The same text, as a whole an entity too."""
-        return Mention(self.text, (*self.entities, Entity.at(label, 0, len(self.text))))
+        return TaggedText(self.text, (*self.entities, Entity.at(label, 0, len(self.text))))
 
-    def __add__(self, other: Mention | str) -> Mention:
+    def __add__(self, other: TaggedText | str) -> TaggedText:
         """One after the other."""
-        other = Mention(other) if isinstance(other, str) else other
+        other = TaggedText(other) if isinstance(other, str) else other
         at = len(self.text)
         moved = (
             Entity(entity.label, tuple(Span(start + at, end + at) for start, end in entity.spans))
             for entity in other.entities
         )
-        return Mention(self.text + other.text, (*self.entities, *moved))
+        return TaggedText(self.text + other.text, (*self.entities, *moved))
 
 
-Invent = Callable[[Random], Mention]
+Invent = Callable[[Random], TaggedText]
 
 _ONSETS = [*"bcdfghklmnprstvz", "br", "dr", "fl", "gr", "pl", "qu", "st", "tr"]
 _VOWELS = "aeiou"
@@ -226,7 +224,7 @@ def surname(random: Random) -> str:
     return coined(random, "Surname").capitalize()
 
 
-def chemical(random: Random) -> Mention:
+def chemical(random: Random) -> TaggedText:
     """A drug, sometimes a salt or a numbered derivative."""
     name = coined(random, "Chemical")
     shape = random.random()
@@ -234,18 +232,18 @@ def chemical(random: Random) -> Mention:
         name = f"{random.choice(_SALTS)} {name}"
     elif shape < 0.2:
         name = f"{random.randint(2, 9)}-{name}"
-    return Mention(name).labeled("Chemical")
+    return TaggedText(name).labeled("Chemical")
 
 
-def organism(random: Random) -> Mention:
+def organism(random: Random) -> TaggedText:
     """Genus and species, sometimes with the genus cut to its initial."""
     genus = coined(random, "Genus").capitalize()
     if random.random() < 0.2:
         genus = genus[0] + "."
-    return Mention(f"{genus} {coined(random, 'Species')}").labeled("Organism")
+    return TaggedText(f"{genus} {coined(random, 'Species')}").labeled("Organism")
 
 
-def body_part(random: Random) -> Mention:
+def body_part(random: Random) -> TaggedText:
     """An invented part, a part with an invented adjective, or an organ that everybody knows."""
     shape = random.random()
     if shape < 0.25:
@@ -254,29 +252,29 @@ def body_part(random: Random) -> Mention:
         name = coined(random, "Part")
     else:
         name = f"{coined(random, 'Adjective')} {random.choice(_ORGANS)}"
-    return Mention(name).labeled("Anatomy")
+    return TaggedText(name).labeled("Anatomy")
 
 
-def gene(random: Random) -> Mention:
+def gene(random: Random) -> TaggedText:
     """A symbol, an enzyme, an enzyme named after its chemical, or a complex of two."""
     shape = random.random()
     if shape < 0.5:
-        return Mention(symbol(random)).labeled("Gene")
+        return TaggedText(symbol(random)).labeled("Gene")
     if shape < 0.7:
-        return Mention(coined(random, "Enzyme")).labeled("Gene")
+        return TaggedText(coined(random, "Enzyme")).labeled("Gene")
     if shape < 0.92:
         return (chemical(random) + random.choice([" synthase", " reductase", " transporter"])).labeled("Gene")
-    first, second = Mention(symbol(random)).labeled("Gene"), Mention(symbol(random)).labeled("Gene")
+    first, second = TaggedText(symbol(random)).labeled("Gene"), TaggedText(symbol(random)).labeled("Gene")
     return (first + "-" + second + " complex").labeled("Gene")
 
 
-def disease(random: Random) -> Mention:
+def disease(random: Random) -> TaggedText:
     """A single word, a family name's syndrome, or named after the part, the gene or the organism in it."""
     shape = random.random()
     if shape < 0.35:
-        return Mention(coined(random, "Disease")).labeled("Disease")
+        return TaggedText(coined(random, "Disease")).labeled("Disease")
     if shape < 0.48:
-        return Mention(f"{surname(random)} {random.choice(['syndrome', 'disease'])}").labeled("Disease")
+        return TaggedText(f"{surname(random)} {random.choice(['syndrome', 'disease'])}").labeled("Disease")
     if shape < 0.75:
         return (body_part(random) + f" {random.choice(_GROWTHS)}").labeled("Disease")
     if shape < 0.88:
@@ -284,13 +282,13 @@ def disease(random: Random) -> Mention:
     return (organism(random) + " infection").labeled("Disease")
 
 
-def coordination(random: Random) -> Mention:
+def coordination(random: Random) -> TaggedText:
     """Two diseases that share their last word: the first one is discontinuous."""
     first, second, growth = body_part(random), body_part(random), random.choice(_GROWTHS)
     whole = first + f" {random.choice(['and', 'or'])} " + (second + f" {growth}").labeled("Disease")
     end = len(whole.text)
     parts = (Span(0, len(first.text)), Span(end - len(growth), end))
-    return Mention(whole.text, (*whole.entities, Entity("Disease", parts)))
+    return TaggedText(whole.text, (*whole.entities, Entity("Disease", parts)))
 
 
 INVENT: dict[str, Invent] = {
@@ -303,8 +301,7 @@ INVENT: dict[str, Invent] = {
 }
 
 
-# --- A dictionary of the training names: what a model has to beat to have learned more than names.
-
+# The baseline that a model has to beat to have learned more than names: a dictionary of the training names
 
 Key = tuple[str, ...]
 
@@ -337,7 +334,7 @@ def memorizer(train: Iterable[Document]) -> Callable[[Document], Document]:
 
 
 def _key(document: Document, span: Span, ranges: WordRanges) -> Key:
-    """The words of a name: those of its document, or the splitter's where it begins or ends inside of a word."""
+    """The words of a name: its document's, or the splitter's where it begins or ends inside a word."""
     inside = ranges.exact(span)
     if inside is not None:
         return _words(document.text, ranges.words[inside.start : inside.end])

@@ -1,4 +1,4 @@
-"""Overlapping entities: which there are, and documents without them."""
+"""Overlapping entities: finding them, and documents without them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 from wingspan.text import Document, Entity, Span
 
 Flattening = Literal["keep", "outer", "inner", "none"]
+"""Which of overlapping entities stay."""
 
 
 def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:
@@ -31,7 +32,7 @@ def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:
 
 
 def overlapping(entities: Sequence[Entity]) -> set[int]:
-    """The places of all entities that share a character with another one."""
+    """The indices of all entities that share a character with another one."""
     found: set[int] = set()
     fragments = sorted((span.start, span.end, at) for at, entity in enumerate(entities) for span in entity.spans)
     # the two ends that reach furthest, of different entities: enough, because all entities that are open at one place
@@ -62,7 +63,7 @@ def _without_overlap(order: Iterable[Entity]) -> list[Entity]:
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans in order; those that overlap are one."""
+    """The spans in order, with overlapping ones merged."""
     found: list[Span] = []
     for span in sorted(spans):
         if found and span.start < found[-1].end:
@@ -78,7 +79,7 @@ def _is_taken(span: Span, taken: list[Span]) -> bool:
 
 
 def nested_and_crossing(entities: Sequence[Entity]) -> tuple[int, int]:
-    """How many entities lie inside of a wider one, and how many pairs cross; hulls decide."""
+    """How many entities lie inside a wider one, and how many pairs cross, by their hulls."""
     hulls = sorted((entity.hull for entity in entities), key=lambda hull: (hull.start, -hull.end))
     inside: set[int] = set()
     crossing = 0

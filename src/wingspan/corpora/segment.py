@@ -1,6 +1,4 @@
-"""Documents into what a model sees: sentences, and overlapping windows where a sentence is too long; and back.
-
-What stands around a sentence is added in `corpora.context`, where it is asked for.
+"""From documents to the inputs of a model and back: sentences, and overlapping windows where a sentence is too long.
 
 Everything is read once from left to right, so that a document of any length takes linear time and a window's memory.
 This is the only place where characters become words.
@@ -43,12 +41,12 @@ class Segmenting:
     sentences: Literal["split", "whole"] = "split"
     splitter: str = "words"
     context: Literal["sentence", "document"] = "sentence"
-    """What is encoded with a sentence: nothing else, or what stands around it in its document, up to `max_length`."""
+    """The context that is encoded with a sentence: none, or the text around it in its document, up to `max_length`."""
     context_words: int | None = None
-    """The most words of a sentence and its context together; each side of it gets half of what is left."""
+    """The most words of a sentence and its context together; each side gets half of the remaining words."""
 
     def __post_init__(self) -> None:
-        """Says at once what cannot work."""
+        """Refuses settings that cannot work."""
         if self.max_length < 1:
             raise ValueError(f"max_length is {self.max_length}; a window holds at least 1")
         if self.overlap < 0:
@@ -72,10 +70,10 @@ def segment(
     gold: bool = True,
     record: Record | None = None,
 ) -> Iterator[Sentence]:
-    """The document's sentences, each by itself; a long one as windows whose cores share its words out.
+    """The document's sentences; a long one as windows whose cores partition its words.
 
-    With `gold`, no sentence found by rules cuts an entity; prediction says `gold=False`, so that gold has no part in
-    what is predicted. Either way entities are placed where they fit; `record` hears what became of each of them.
+    With `gold`, no sentence found by rules cuts an entity; prediction uses `gold=False`, so that gold has no influence
+    on it. Either way entities are placed where they fit, and `record` is called with the outcome of each.
     """
     return (sentence for sentence, _ in segment_sized(document, settings, measure, gold, record))
 
@@ -90,7 +88,7 @@ def segment_sized(
     """The same, with the size of each word of a sentence."""
     keep = tuple(entity.hull for entity in document.entities) if gold else ()
     words = _measured(document.text, marked_words(document, settings, keep), measure)
-    entities = Gold(document, settings.misaligned, record)
+    entities = GoldPlacer(document, settings.misaligned, record)
     for window in _windows(words, settings.max_length, settings.overlap):
         sentence = Sentence(
             words=tuple(document.text[start:end] for start, end in window.words),
@@ -113,7 +111,7 @@ def place(sentence: Sentence, entities: Iterable[Entity]) -> tuple[Entity, ...]:
 
 
 def marked_words(document: Document, settings: Segmenting, keep: Iterable[Span]) -> Iterator[tuple[Span, bool]]:
-    """Each word and whether a sentence ends with it, by what the document fixes, otherwise by rules."""
+    """Each word and whether a sentence ends with it: as the document gives it, otherwise by rules."""
     given = document.words
     words = given if given is not None else SPLITTERS[settings.splitter](document.text)
     if settings.sentences == "whole":
@@ -126,7 +124,7 @@ def marked_words(document: Document, settings: Segmenting, keep: Iterable[Span])
 
 
 def _ending_at(words: Iterable[Span], sentences: Iterable[Span]) -> Iterator[tuple[Span, bool]]:
-    """Sentences that the source fixes. Words between two of them are a sentence of their own: nothing is left out."""
+    """Given sentences. Words between two of them form another sentence: nothing is left out."""
     borders = iter(sorted({border for span in sentences for border in span}))
     border = next(borders, None)
     previous: Span | None = None
@@ -155,7 +153,7 @@ def _measured(text: str, words: Iterator[tuple[Span, bool]], measure: Measure | 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Words that are seen at once, those of them that are owned, and the word that comes after them."""
+    """Words that are encoded together, the core of words that it owns, and the word after them."""
 
     words: list[Span]
     sizes: list[int]
@@ -164,11 +162,11 @@ class _Window:
 
 
 def _windows(words: Iterator[Measured], limit: int, overlap: int) -> Iterator[_Window]:
-    """Shares the words of each sentence out among windows of at most `limit`, with up to `overlap` words around a core.
+    """Divides the words of each sentence among windows of at most `limit`, with up to `overlap` words around a core.
 
     Context to the right comes first, because spans that start in the core end there: it gets up to half of the window,
     context to the left up to a quarter, so that the core moves on by at least a quarter. Where the word that does not
-    fit is large, the context shrinks; a word larger than a window stands alone.
+    fit is large, the context shrinks; a word larger than a window is alone in one.
     """
     held: list[Span] = []
     sizes: list[int] = []
@@ -218,25 +216,23 @@ def _fitting(sizes: Iterable[int], most: int, room: int) -> int:
     return count
 
 
-# --- Gold entities from characters to words: which window owns them, and what to do with those off the word
-# borders.
-
+# Gold entities from characters to words
 
 Misaligned = Literal["expand", "contract", "drop", "error"]
-"""What becomes of an entity that starts or ends inside a word."""
+"""How to treat an entity that starts or ends inside a word."""
 
-Outcome = Literal["exact", "moved", "misaligned", "cut"]
-"""What became of it: in words as in characters; on other borders; left out because of its borders, or of a window's."""
+GoldOutcome = Literal["exact", "moved", "misaligned", "cut"]
+"""Placed exactly; placed on other borders; left out because of its borders; left out because of a window's."""
 
-Record = Callable[[Entity, Outcome, Entity | None], None]
-"""Hears of each entity of a document what became of it, and where it is in words if it was placed."""
+Record = Callable[[Entity, GoldOutcome, Entity | None], None]
+"""Called with each entity of a document, its outcome, and the entity in words if it was placed."""
 
 
-class Gold:
-    """Hands a document's entities to the windows that own their first words, from left to right, each one once."""
+class GoldPlacer:
+    """Assigns each entity of a document to the window that owns its first word, from left to right."""
 
     def __init__(self, document: Document, misaligned: Misaligned, record: Record | None) -> None:
-        """Starts before the first word; `record` hears what becomes of each entity."""
+        """Starts before the first word; `record` is called with the outcome of each entity."""
         self.document = document
         self.misaligned = misaligned
         self.record = record
@@ -272,14 +268,14 @@ class Gold:
         return tuple(found)
 
     def close(self) -> None:
-        """After the last window: what is left lies behind the last word."""
+        """After the last window: all remaining entities lie after the last word."""
         for entity in self.document.entities[self.next :]:
             if self.misaligned == "error":
                 raise ValueError(self._complaint(entity))
             self._tell(entity, "misaligned")
         self.next = len(self.document.entities)
 
-    def _tell(self, entity: Entity, outcome: Outcome, placed: Entity | None = None) -> None:
+    def _tell(self, entity: Entity, outcome: GoldOutcome, placed: Entity | None = None) -> None:
         if self.record is not None:
             self.record(entity, outcome, placed)
 
@@ -292,7 +288,7 @@ class Gold:
         return entity.end > following.start
 
     def _in_words(self, entity: Entity, starts: list[int], ends: list[int]) -> tuple[tuple[Span, ...], bool]:
-        """The fragments in words, and whether every border of theirs is a word's; without a word there is none."""
+        """The fragments in words, and whether all borders are borders of words; one without words is left out."""
         fragments: list[Span] = []
         exact = True
         for start, end in entity.spans:
@@ -319,11 +315,9 @@ class Gold:
         )
 
 
-# --- Sentences with what stands around them in their document, encoded but never predicted.
-#
-# Rows that follow each other with the same `group` are one document. Context is added to sentences and windows as
-# `segment` makes them, so that what is owned, found and lost is the same with context and without.
-#
+# Sentences with the text around them in their document, which is encoded but never predicted. Consecutive rows with the
+# same `group` are one document. Context is added to the sentences and windows of `segment`, so that the same entities
+# are owned and lost with and without it.
 # See: paper 003, whose inputs are documents (systems.md 3.B.3); there spans across sentences are negatives, here they
 # are no spans at all.
 
@@ -349,11 +343,11 @@ def segment_rows(
 
 
 def _article(row: Document) -> object:
-    """What rows of one document have in common; a row without a group is a document of its own."""
+    """The key that rows of one document share; a row without a group is a document by itself."""
     return (row.dataset, row.group) if row.group is not None else object()
 
 
-class _Piece(NamedTuple):
+class _Sized(NamedTuple):
     """A sentence of a row and the sizes of its words; no sentence where the row ends."""
 
     row: int
@@ -361,17 +355,17 @@ class _Piece(NamedTuple):
     sizes: list[int]
 
 
-def _pieces(article: Iterable[Document], settings: Segmenting, measure: Measure | None, gold: bool) -> Iterator[_Piece]:
+def _pieces(article: Iterable[Document], settings: Segmenting, measure: Measure | None, gold: bool) -> Iterator[_Sized]:
     for number, row in enumerate(article):
         for sentence, sizes in segment_sized(row, settings, measure, gold):
-            yield _Piece(number, sentence, sizes)
-        yield _Piece(number, None, [])
+            yield _Sized(number, sentence, sizes)
+        yield _Sized(number, None, [])
 
 
-def _in_context(pieces: Iterable[_Piece], limit: int, most: int | None) -> Iterator[Sentence | None]:
-    """Holds sentences back until enough is known of what follows them."""
+def _in_context(pieces: Iterable[_Sized], limit: int, most: int | None) -> Iterator[Sentence | None]:
+    """Delays sentences until enough of the text after them is read."""
     text = _Text()
-    held: deque[tuple[_Piece, int]] = deque()  # with the place of its first word in the text
+    held: deque[tuple[_Sized, int]] = deque()  # with the place of its first word in the text
     for piece in pieces:
         first = text.length
         if piece.sentence is not None:
@@ -385,18 +379,18 @@ def _in_context(pieces: Iterable[_Piece], limit: int, most: int | None) -> Itera
         yield _widened(piece, first, text, limit, most)
 
 
-def _ready(piece: _Piece, first: int, text: _Text, limit: int) -> bool:
-    """Whether the text after the sentence would fill all the room that is left."""
+def _ready(piece: _Sized, first: int, text: _Text, limit: int) -> bool:
+    """Whether the text after the sentence would fill all the remaining room."""
     if piece.sentence is None:
         return True
     end = first + len(piece.sizes)
     return end <= text.length and text.size(end, text.length) >= limit - sum(piece.sizes)
 
 
-def _widened(piece: _Piece, first: int, text: _Text, limit: int, most: int | None) -> Sentence | None:
-    """The sentence between its context. Each side gets half of the room, and what the other has no words for.
+def _widened(piece: _Sized, first: int, text: _Text, limit: int, most: int | None) -> Sentence | None:
+    """The sentence with its context. Each side gets half of the room, and the room that the other has no words for.
 
-    Where words are counted, up to `most` of them, each side gets half of these, whatever the other has.
+    With `most`, each side gets at most half of the words that it leaves, no matter how many the other has.
     """
     if piece.sentence is None:
         return None
@@ -411,8 +405,8 @@ def _widened(piece: _Piece, first: int, text: _Text, limit: int, most: int | Non
     return _moved(piece, text.words(before, first, piece.row), text.words(end, last, piece.row))
 
 
-def _moved(piece: _Piece, before: list[tuple[str, Span]], after: list[tuple[str, Span]]) -> Sentence:
-    """The sentence with words before and after it; everything that counts stays inside it."""
+def _moved(piece: _Sized, before: list[tuple[str, Span]], after: list[tuple[str, Span]]) -> Sentence:
+    """The sentence with words before and after it; core, reach and entities stay inside it."""
     sentence, by = piece.sentence, len(before)
     assert sentence is not None
 
@@ -432,7 +426,7 @@ def _moved(piece: _Piece, before: list[tuple[str, Span]], after: list[tuple[str,
 class _Text:
     """The words of an article as far as they are read and still needed. Places count from its first word.
 
-    The cores of windows share the words out, so one core after the other is the text.
+    The cores of windows partition the words, so one core after the other is the text.
     """
 
     def __init__(self) -> None:
@@ -445,7 +439,7 @@ class _Text:
         """How many words were read."""
         return self.forgotten + len(self.rows)
 
-    def add(self, piece: _Piece) -> None:
+    def add(self, piece: _Sized) -> None:
         """The words that the sentence owns."""
         assert piece.sentence is not None
         for at in range(*piece.sentence.core):
@@ -465,7 +459,7 @@ class _Text:
         return bisect_right(self.sums, self.sums[place - self.forgotten] + room) - 1 + self.forgotten
 
     def words(self, start: int, end: int, row: int) -> list[tuple[str, Span]]:
-        """Words and their characters; those of another row have no place in this one."""
+        """Words and their characters; words of another row have no offsets in this one."""
         kept = self.rows[start - self.forgotten : end - self.forgotten]
         return [(word, place if owner == row else Span(0, 0)) for owner, word, place in kept]
 

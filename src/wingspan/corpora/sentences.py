@@ -1,4 +1,4 @@
-"""Where sentences end, by rules: stops, abbreviations of English and biomedical prose, line breaks and titles.
+"""Sentence ends by rules: stops, abbreviations of English and biomedical prose, line breaks and titles.
 
 The rules look one word ahead and a few characters back, so that a text of any length is split while it is read.
 """
@@ -12,7 +12,7 @@ import regex
 
 from wingspan.text import Span
 
-# Stops that end a sentence wherever they stand; the others need white space and a beginning after them.
+# Stops that end a sentence anywhere; the others need white space and a possible beginning after them.
 _HARD_STOPS = frozenset("。！？｡؟।॥።։។။")
 _STOPS = _HARD_STOPS | frozenset(".!?…．۔‼⁇⁈⁉")
 _CLOSERS = frozenset("\"')]}»”’」』）】》〉］｝")
@@ -31,7 +31,7 @@ def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Never the end of a sentence: something that belongs to them follows.
+# Never the end of a sentence: they belong to the next word.
 _LEADING = _listed(
     "fig figs eq eqs ref refs tab sec chap ed eds dr mr mrs ms prof st vs cf ca approx viz e.g i.e"
     " resp incl excl var subsp ssp str dept univ jan feb mar apr jun jul aug sept sep oct nov dec"
@@ -53,25 +53,25 @@ _UNWRAPPED = 100
 
 def mark_sentence_ends(text: str, words: Iterable[Span], keep: Iterable[Span] = ()) -> Iterator[tuple[Span, bool]]:
     """Each word, and whether a sentence ends with it. No sentence ends inside a range of `keep`."""
-    held = _Held(keep)
-    place = _Place(text)
+    kept = _KeptRanges(keep)
+    state = _RuleState(text)
     current: Span | None = None
     for following in words:
         if current is not None:
-            ends = place.ends(current, following) and not held.between(current, following)
+            ends = state.ends(current, following) and not kept.between(current, following)
             if ends:
-                place.sentence_start = following.start
+                state.sentence_start = following.start
             yield current, ends
         current = following
-        place.see(current)
+        state.see(current)
     if current is not None:
         yield current, True
 
 
 def is_one_sentence(text: str) -> bool:
-    """Whether the rules can find no end within the text, told without going through its words.
+    """Whether the rules cannot find an end inside the text, checked without splitting it into words.
 
-    There is no new line, no stop that ends a sentence wherever it stands, and no other stop before any white space.
+    It has no line break, no stop that ends a sentence anywhere, and no other stop before any white space.
     """
     before_last_space = text.rstrip().rsplit(None, 1)[:-1]
     return not _ENDS_ANYWHERE.search(text) and not any(_STOP.search(part) for part in before_last_space)
@@ -92,8 +92,8 @@ def split_sentences(text: str, words: Sequence[Span], keep: Iterable[Span] = ())
     return tuple(found)
 
 
-class _Held:
-    """Ranges that must stay whole, asked about from left to right."""
+class _KeptRanges:
+    """Ranges that must stay whole; queries come from left to right."""
 
     def __init__(self, ranges: Iterable[Span]) -> None:
         self.ranges = sorted(ranges)
@@ -101,7 +101,7 @@ class _Held:
         self.end = -1
 
     def between(self, word: Span, following: Span) -> bool:
-        """Whether some range holds a part of both words."""
+        """Whether a range covers a part of both words."""
         while self.next < len(self.ranges) and self.ranges[self.next].start < word.end:
             self.end = max(self.end, self.ranges[self.next].end)
             self.next += 1
@@ -109,8 +109,8 @@ class _Held:
 
 
 @dataclass(slots=True)
-class _Place:
-    """What the rules remember of the text so far: the last stop, the beginning of the sentence and of the line."""
+class _RuleState:
+    """The state of the rules: the last stop, and where the sentence and the line began."""
 
     text: str
     stop: str = ""

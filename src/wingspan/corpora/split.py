@@ -1,4 +1,4 @@
-"""Splits without leaks: whole articles go to one side, equal texts too, and every side gets its share of each label."""
+"""Splits without leaks: articles and equal texts stay on one side, and every side gets its share of each label."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDERS = 20
 
 
 def bundles(documents: Sequence[Document]) -> list[list[int]]:
-    """Places of documents that have to stay together, because they share a group (or id) or their text."""
+    """Indices of documents that have to stay together because they share a group (or id) or their text."""
     root = list(range(len(documents)))
 
     def find(at: int) -> int:
@@ -48,18 +48,18 @@ def split(documents: Sequence[Document], shares: Mapping[str, float], seed: int 
         raise ValueError("no part has a share; give at least one above zero")
     groups = bundles(documents)
     contents = [Counter(_units(documents[at] for at in group)) for group in groups]
-    wanted: Counter[str | None] = Counter()
+    totals: Counter[str | None] = Counter()
     for content in contents:
-        wanted.update(content)
+        totals.update(content)
     generator = random.Random(seed)
-    dealt = [_deal(contents, wanted, weights, generator) for _ in range(ORDERS)]
+    dealt = [_deal(contents, totals, weights, generator) for _ in range(ORDERS)]
     part_of = min(dealt, key=lambda deal: deal[1])[0]
     where = {at: part_of[group] for group, members in enumerate(groups) for at in members}
     return {name: [documents[at] for at in range(len(documents)) if where[at] == name] for name in weights}
 
 
 def _units(documents: Iterable[Document]) -> Iterator[str | None]:
-    """What is to be shared out evenly: the labels of all entities, and the documents themselves as None."""
+    """The units to be shared out evenly: the labels of all entities, and each document as None."""
     for document in documents:
         yield None
         yield from (entity.label for entity in document.entities)
@@ -67,7 +67,7 @@ def _units(documents: Iterable[Document]) -> Iterator[str | None]:
 
 def _deal(
     contents: Sequence[Counter[str | None]],
-    wanted: Counter[str | None],
+    totals: Counter[str | None],
     weights: Mapping[str, float],
     generator: random.Random,
 ) -> tuple[dict[int, str], float]:
@@ -78,7 +78,7 @@ def _deal(
     for group in order:
         for unit in contents[group]:
             holders[unit].append(group)
-    missing = {name: {unit: weight * count for unit, count in wanted.items()} for name, weight in weights.items()}
+    missing = {name: {unit: weight * count for unit, count in totals.items()} for name, weight in weights.items()}
     part_of: dict[int, str] = {}
     for unit in sorted(holders, key=lambda unit: (len(holders[unit]), unit or "")):
         for group in holders[unit]:
@@ -88,7 +88,7 @@ def _deal(
                 for held, count in contents[group].items():
                     missing[name][held] -= count
     off = sum(
-        (left / (weights[name] * wanted[unit] + 1)) ** 2 for name in weights for unit, left in missing[name].items()
+        (left / (weights[name] * totals[unit] + 1)) ** 2 for name in weights for unit, left in missing[name].items()
     )
     return part_of, off
 

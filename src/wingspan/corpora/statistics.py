@@ -1,4 +1,4 @@
-"""What is in a corpus: counts, labels, nesting, lengths, duplicates, suspicious annotations, a fingerprint."""
+"""Statistics of a corpus: counts, labels, nesting, lengths, duplicates, suspicious annotations, a fingerprint."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wingspan.text import Document
 
 QUANTILES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
 EXAMPLES = 5
-"""How many places are named for each kind of suspicious annotation."""
+"""How many places are listed for each kind of suspicious annotation."""
 
 
 @dataclass
 class Finding:
-    """Something suspicious: how often, and where the first ones are."""
+    """A kind of suspicious annotation: how often it occurs, and where the first ones are."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Statistics:
         return asdict(self)
 
 
-# finding -> whether it is an error (no reader lets these pass) rather than worth a look
+# finding -> whether it is an error (which no reader accepts) rather than only suspicious
 FINDINGS = {
     "zero length or out of range": True,
     "same id twice": False,
@@ -69,7 +69,7 @@ FINDINGS = {
 
 
 def describe(documents: Iterable[Document]) -> Statistics:
-    """Goes through the documents once and keeps no text but a digest of each."""
+    """Reads the documents once and keeps a digest of each, but no text."""
     result = Statistics(findings={name: Finding() for name in FINDINGS})
     labels: Counter[str] = Counter()
     mention_words: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""Text into words, for any script. A word is what an entity can start or end with.
+"""Text into words, for any script. Entities start and end with words.
 
 A splitter is any callable from a text to its words' character ranges, in order and without overlap. `SPLITTERS` names
 the ones that a recipe can ask for; they yield word by word, so that a long text needs no list of all its words.
@@ -29,7 +29,7 @@ _ATTACHED = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\u200c\u200d\u00ad\u2060]"
 _BEFORE = r"[\p{GCB=Prepend}&&\p{Cf}]"
 
 # Only character classes are repeated, possessively, and every branch consumes what it has looked at: linear time and no
-# memory, whatever the text holds. Flags have a branch of their own because \X looks back over a whole row of them.
+# memory for any text. Flags have a separate branch because \X looks back over a whole row of them.
 _WORD = regex.compile(
     rf"""
       {_BEFORE}*+ {_LETTER} [{_LETTER}{_ATTACHED}]*+    # letters
@@ -49,7 +49,7 @@ def each_word(text: str) -> Iterator[Span]:
 
 
 def each_unspaced(text: str) -> Iterator[Span]:
-    """The words one by one: whatever stands between white space."""
+    """The words one by one: everything between white space."""
     for match in _NO_SPACE.finditer(text):
         yield Span(*match.span())
 
@@ -65,7 +65,7 @@ def word_strings(text: str) -> list[str]:
 
 
 def split_whitespace(text: str) -> tuple[Span, ...]:
-    """The words of a text that has been split already: whatever stands between white space."""
+    """The words of a text that is split already: everything between white space."""
     return tuple(each_unspaced(text))
 
 
@@ -81,11 +81,11 @@ def kind(character: str) -> str:
 SPLITTERS: dict[str, Splitter] = {"words": each_word, "whitespace": each_unspaced}
 
 
-# --- Documents as formats see them that count in words: words as strings, entities as ranges of words.
+# Documents in words, for formats that count in words
 
 
 def word_spans(document: Document) -> tuple[Span, ...]:
-    """The words that the document gives, or those of the splitter."""
+    """The given words of the document, or the splitter's."""
     return split_words(document.text) if document.words is None else document.words
 
 
@@ -104,7 +104,7 @@ class WordRanges:
         return Span(first, max(first, bisect_left(self._starts, span.end)))
 
     def exact(self, span: Span) -> Span | None:
-        """The words that make up the span exactly, or None where an edge lies inside of a word or on white space."""
+        """The words that make up the span exactly, or None where an edge lies inside a word or on white space."""
         found = self.touched(span)
         return found if found.start < found.end and self.characters(found) == span else None
 
@@ -121,7 +121,7 @@ def in_words(document: Document) -> tuple[list[str], list[tuple[Entity, tuple[Sp
 
 
 def _refuse_text_outside(document: Document, words: Sequence[Span]) -> None:
-    """Words are all that is written: text that belongs to none of them would be lost."""
+    """Refuses text that belongs to no word: only words are written."""
     at = 0
     for word in (*words, Span(len(document.text), len(document.text))):
         if left := document.text[at : word.start].strip():
@@ -145,8 +145,7 @@ def _placed(document: Document, words: Sequence[Span]) -> Iterator[tuple[Entity,
         yield entity, fragments
 
 
-# --- When two texts are the same: letters and digits count; case, white space and signs do not.
-#
+# Normalized texts: letters and digits count; case, white space and signs do not.
 # A file of words has "( IL - 2 )" where a file of characters has "(IL-2)", and one source writes a quote or a dash
 # otherwise than the next: none of that makes another text.
 
@@ -163,11 +162,11 @@ def bare(text: str) -> str:
 
 
 def text_key(text: str) -> str:
-    """What two texts share if they are the same: their letters and digits, or their signs where they have no others."""
+    """A key that equal texts share: their letters and digits, or their signs where they have no others."""
     return bare(text) or "".join(text.split())
 
 
 def bare_places(text: str) -> NDArray[np.int64]:
-    """How many characters of `bare(text)` stand before each character of the text, and in all of it.  (len + 1,)"""
+    """How many characters of `bare(text)` come before each character of the text, and their total.  (len + 1,)"""
     kept = {character: len(bare(character)) for character in set(text)}
     return np.concatenate([[0], np.cumsum([kept[character] for character in text], dtype=np.int64)])

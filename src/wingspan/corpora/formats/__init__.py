@@ -28,7 +28,7 @@ ALL: Literal["all"] = "all"
 
 @dataclass(frozen=True)
 class Holds:
-    """What a format can express. `convert` lists what a target cannot hold before it writes anything."""
+    """The power of a format. `convert` lists what a target cannot hold before it writes anything."""
 
     nested: bool = True
     """Whether entities may overlap, or share a span with another label."""

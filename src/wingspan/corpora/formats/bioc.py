@@ -93,7 +93,7 @@ def _document(record: Json, collection: Json, name: str, path: Path, problems: P
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _TextPiece:
     """A passage, or one sentence of a passage that has no text itself."""
 
     offset: int
@@ -101,14 +101,14 @@ class _Piece:
     annotations: list[Any]
 
 
-def _pieces(passage: Json) -> Iterator[_Piece]:
+def _pieces(passage: Json) -> Iterator[_TextPiece]:
     rows = records_of(passage.get("sentences"), "sentences", "a sentence")
     for number, row in enumerate(rows or [passage]):
         annotations = list_of(row.get("annotations"), "annotations")
         if rows and number == 0:
             annotations = [*annotations, *list_of(passage.get("annotations"), "annotations")]
         text = row.get("text")
-        yield _Piece(whole(row.get("offset"), "offset"), "" if text is None else text_of(text, "text"), annotations)
+        yield _TextPiece(whole(row.get("offset"), "offset"), "" if text is None else text_of(text, "text"), annotations)
 
 
 class _Reading:
@@ -118,7 +118,7 @@ class _Reading:
     blank wide, which tells units apart where no surface does.
     """
 
-    def __init__(self, pieces: Sequence[_Piece], annotations: Iterable[tuple[int, Any]], unit: str) -> None:
+    def __init__(self, pieces: Sequence[_TextPiece], annotations: Iterable[tuple[int, Any]], unit: str) -> None:
         self.unit = unit
         self.pieces = pieces
         self.places = [code_points(piece.text, unit) for piece in pieces]

@@ -200,7 +200,7 @@ class Columns:
         return self.scheme != "IO" and not all(is_tag(values[column]) for column in self.tags)
 
     def misfit(self, values: Sequence[str], check_tags: bool) -> str | None:
-        """What is wrong with the columns of a line."""
+        """The problem with the columns of a line, or None."""
         if len(values) != self.width:
             return f"{len(values)} columns where the file has {self.width}; divide every line alike"
         if not values[self.token]:

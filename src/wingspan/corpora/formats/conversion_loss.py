@@ -1,4 +1,4 @@
-"""What a format cannot hold of a document: counted, and the document made to fit."""
+"""Losses of a conversion: what a format cannot hold of a document is counted, and the document made to fit."""
 
 from __future__ import annotations
 
