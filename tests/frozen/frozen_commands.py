@@ -299,12 +299,12 @@ def help_of(verb: str) -> str:
 
 
 def freeze(names: list[str]) -> None:
-    """Writes help texts and outputs."""
-    if not names:
+    """Writes help texts (`help`) and outputs, or the named ones."""
+    if not names or "help" in names:
         HELP.mkdir(exist_ok=True)
         for verb in ("", *VERBS):
             (HELP / f"{verb or 'wingspan'}.txt").write_text(help_of(verb), encoding="utf-8")
-    for name in names or COMMANDS:
+    for name in [name for name in names if name != "help"] if names else COMMANDS:
         shutil.rmtree(OUTPUTS / name, ignore_errors=True)
         for file, text in outputs_of(COMMANDS[name]).items():
             path = OUTPUTS / name / f"{file}.txt"

@@ -65,7 +65,7 @@ def analyze(
         bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
     ] = False,
     robustness: Annotated[
-        bool, typer.Option("--robustness", help="CorpusModel perturbed documents too, for a chapter on the drop in F1.")
+        bool, typer.Option("--robustness", help="Predict perturbed documents too, for a chapter on the drop in F1.")
     ] = False,
     skip_representation: Annotated[
         bool, typer.Option("--skip-representation", help="Leave out the chapter on spans, which takes its time.")
