@@ -27,7 +27,7 @@ def label_map(
     corpora: Annotated[
         list[str], typer.Argument(metavar="NAME=FILE...", help="The other corpora; several files: NAME=FILE,FILE.")
     ],
-    target: Annotated[str, typer.Option(help="NAME=FILE: the corpus in whose labels the others are said.")],
+    target: Annotated[str, typer.Option(help="NAME=FILE: the corpus whose labels the others are mapped to.")],
     output: Annotated[Path | None, typer.Option(help="Write the map with its evidence here, as .tsv.")] = None,
     model: Annotated[
         str | None, typer.Option(help="A model trained on the target; otherwise names are classified by spelling.")
