@@ -3,7 +3,7 @@
 python benchmarks/label_map.py --data $WINGSPAN_DATA --output benchmarks/results/label_map.jsonl
 
 CrossNER's five domains share some labels. There the right answer is known without anybody's table: the label of the
-same name, and "no counterpart" where that label was taken out of the target. The labels' own names are not heard there.
+same name, and "no counterpart" where that label was taken out of the target. The labels' names are not used there.
 The threshold of confidence is one half; CrossNER shows what that is worth where nothing was looked at before.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wingspan.cli.label_map import Comparison
+from wingspan.cli.label_map import compare_with
 from wingspan.corpora.formats import read
 from wingspan.corpora.label_map import read_label_map
 from wingspan.corpora.label_map.suggest import CONFIDENT, Suggestion, suggest
@@ -65,8 +65,8 @@ def biomedical(data: Path) -> list[dict[str, Any]]:
                 "kind": "biomedical",
                 "witnesses": name,
                 "threshold": CONFIDENT,
-                **Comparison(found, reference).to_dict(),
-                "with_training_data": Comparison(trained, reference).to_dict(),
+                **compare_with(reference, found),
+                "with_training_data": compare_with(reference, trained),
                 "suggestions": [one.to_dict() for one in found] if len(kinds) > 1 else [],
                 "seconds": round(time.perf_counter() - began, 1),
                 "fingerprint": describe(target).fingerprint,

@@ -1,4 +1,4 @@
-"""Suggested label maps: each witness by hand, their mean by hand, and a map that must come out."""
+"""Suggested label maps: each kind of evidence by hand, their mean by hand, and a map that must come out."""
 
 from math import sqrt
 
@@ -7,20 +7,18 @@ import pytest
 
 from wingspan.corpora.label_map import read_label_map
 from wingspan.corpora.label_map.suggest import (
+    Evidence,
     MentionClassifier,
-    Usage,
-    Witness,
-    in_words,
-    judged,
-    map_of,
+    combine,
     mentions_and_others,
-    named_like,
+    name_features,
+    name_uses,
     names_of,
-    parts_of,
     plain,
-    predicted,
+    predicted_labels,
+    shared_names,
+    similar_label,
     similarity,
-    spelled_like,
     suggest,
     write_suggestions,
 )
@@ -50,30 +48,28 @@ TARGET = [
 
 
 def test_how_names_are_used_in_the_target():
-    usage = Usage(TARGET, ["aspirin", "pain", "severe", "ibuprofen", "aspirin again"])
-    assert usage.counts["aspirin"] == {"Drug": 2, None: 1}
-    assert usage.counts["pain"] == {None: 1}  # the second one is a part of an entity, and says nothing
-    assert "severe" not in usage.counts
-    assert "aspirin again" not in usage.counts
-    witness = usage.witness({"aspirin": 4, "pain": 1, "ibuprofen": 9})
-    assert witness.names == 2
-    assert witness.trust == pytest.approx(2 / 5)
+    uses = name_uses(TARGET, ["aspirin", "pain", "severe", "ibuprofen", "aspirin again"])
+    assert uses["aspirin"] == {"Drug": 2, None: 1}
+    assert uses["pain"] == {None: 1}  # the second one is a part of an entity, and says nothing
+    assert set(uses) == {"aspirin", "pain"}
+    evidence = shared_names(TARGET, {"Chem": {"aspirin": 4, "pain": 1, "ibuprofen": 9}})["Chem"]
+    assert evidence.names == 2
+    assert evidence.trust == pytest.approx(2 / 5)
     aspirin, pain = sqrt(4) * 3 / 4, 1 * 1 / 2
-    assert witness.chances == pytest.approx(
+    assert evidence.chances == pytest.approx(
         {"Drug": aspirin * 2 / 3 / (aspirin + pain), None: (aspirin / 3 + pain) / (aspirin + pain)}
     )
 
 
 def test_names_that_the_target_never_has_say_nothing():
-    witness = Usage(TARGET, ["ibuprofen"]).witness({"ibuprofen": 3})
-    assert witness == Witness({}, 0.0, 0)
+    assert shared_names(TARGET, {"Chem": {"ibuprofen": 3}}) == {"Chem": Evidence({}, 0.0, 0)}
 
 
 def test_what_a_model_finds_in_place_of_mentions():
     gold = document("old aspirin in pain now", ("aspirin", "Chem"), ("pain", "Chem"), ("now", "Time"))
     guesses = (Entity.at("Odd", 0, 11), Entity.at("Drug", 4, 11), Entity.at("Illness", 12, 19))
     found = Document("1", gold.text, guesses)
-    heard = predicted([gold], [found])
+    heard = predicted_labels([gold], [found])
     assert heard["Chem"].chances == {"Drug": 0.5, "Illness": 0.5}  # the same span first, then what overlaps
     assert heard["Chem"].trust == pytest.approx(2 / 5)
     assert heard["Time"].chances == {None: 1.0}
@@ -95,23 +91,23 @@ def test_similar_labels(one, other, expected):
 
 
 def test_labels_that_are_not_alike_say_nothing():
-    assert named_like("FamilyName", ["Gene", "Disease"]) == Witness({}, 0.0)
-    assert named_like("SpecificDisease", ["Gene", "Disease"]) == Witness({"Disease": 1.0}, 0.75)
-    assert named_like("Gene", []) == Witness({}, 0.0)
+    assert similar_label("FamilyName", ["Gene", "Disease"]) == Evidence({}, 0.0)
+    assert similar_label("SpecificDisease", ["Gene", "Disease"]) == Evidence({"Disease": 1.0}, 0.75)
+    assert similar_label("Gene", []) == Evidence({}, 0.0)
 
 
-def test_the_mean_of_what_witnesses_say():
-    witnesses = {
-        "names": Witness({"Gene": 0.9, None: 0.1}, 0.5, 3),
-        "model": Witness({"Gene": 0.2, None: 0.6, "Drug": 0.2}, 1.0, 9),
-        "label": Witness({}, 0.0),
+def test_the_mean_of_all_evidence():
+    evidence = {
+        "names": Evidence({"Gene": 0.9, None: 0.1}, 0.5, 3),
+        "model": Evidence({"Gene": 0.2, None: 0.6, "Drug": 0.2}, 1.0, 9),
+        "label": Evidence({}, 0.0),
     }
-    found = judged("other", "Family", witnesses, ["Drug", "Gene"])
+    found = combine("other", "Family", evidence, ["Drug", "Gene"])
     assert (found.target, found.runner_up) == (None, "Gene")
     assert found.confidence == pytest.approx((0.5 * 0.1 + 1.0 * 0.6) / 1.5)
     assert not found.confident
-    assert in_words(witnesses["names"]) == "Gene 90%, - 10% (3 names)"
-    silent = judged("other", "Family", {"label": Witness({}, 0.0)}, ["Drug", "Gene"])
+    assert str(evidence["names"]) == "Gene 90%, - 10% (3 names)"
+    silent = combine("other", "Family", {"label": Evidence({}, 0.0)}, ["Drug", "Gene"])
     assert (silent.target, silent.confidence, silent.confident) == (None, 0.0, False)
 
 
@@ -129,14 +125,18 @@ def corpora() -> tuple[list[Document], list[Document]]:
     return target, other
 
 
+def targets(suggestions):
+    return {(one.corpus, one.label): one.target for one in suggestions}
+
+
 def test_the_whole_map():
     target, other = corpora()
     found = suggest(target, {"other": other})
-    assert map_of(found).targets == {("other", "Locus"): "Gene", ("other", "Pill"): "Drug", ("other", "Tissue"): None}
+    assert targets(found) == {("other", "Locus"): "Gene", ("other", "Pill"): "Drug", ("other", "Tissue"): None}
     assert all(one.confident for one in found)
     again = suggest(target, {"other": other})
     assert [one.to_dict() for one in again] == [one.to_dict() for one in found]  # nothing is drawn anew
-    assert set(found[0].witnesses) == {"names", "model", "label"}
+    assert set(found[0].evidence) == {"names", "model", "label"}
 
 
 def test_a_model_takes_the_place_of_the_classifier():
@@ -156,7 +156,7 @@ def test_the_table_is_a_label_map(tmp_path):
     target, other = corpora()
     found = suggest(target, {"other": other})
     write_suggestions(found, tmp_path / "map.tsv")
-    assert read_label_map(tmp_path / "map.tsv") == map_of(found)
+    assert read_label_map(tmp_path / "map.tsv").targets == targets(found)
     first, second = (tmp_path / "map.tsv").read_text().splitlines()[:2]
     assert first.split("\t") == ["corpus", "label", "target", "confidence", "runner_up", "names", "model", "label"]
     assert second.split("\t")[:3] == ["other", "Locus", "Gene"]
@@ -169,14 +169,13 @@ def test_a_target_without_entities_is_one_sentence():
 
 def test_the_classifier_learns_spellings():
     target, _ = corpora()
-    classifier = MentionClassifier.of(target)
+    classifier = MentionClassifier(target)
     assert classifier.labels == (None, "Drug", "Gene")
     chances = classifier.chances(["oxaprofen", "ABCD7", "they gave"])
     assert chances.sum(1) == pytest.approx(np.ones(3))
     assert [classifier.labels[at] for at in chances.argmax(1)] == ["Drug", "Gene", None]
-    assert classifier.chances([]).shape == (0, 3)
-    assert (MentionClassifier.of(target).weights == classifier.weights).all()
-    heard = spelled_like(classifier, {"oxaprofen": 4, "ABCD7": 1})
+    assert (MentionClassifier(target).chances(["oxaprofen", "ABCD7", "they gave"]) == chances).all()
+    heard = classifier.evidence({"oxaprofen": 4, "ABCD7": 1})
     expected = (2 * chances[0, 1] + 1 * chances[1, 1]) / 3
     assert heard.chances["Drug"] == pytest.approx(expected)
 
@@ -189,6 +188,11 @@ def test_other_spans_touch_no_entity():
     assert not any(name.casefold() in other for name, _ in named for other in others)
 
 
-def test_parts_of_names_do_not_depend_on_the_words_of_a_corpus():
-    assert parts_of("CYP2D6") == parts_of("CYP 2 D 6")
-    assert parts_of("") == parts_of(" ")
+def test_a_target_of_one_label_without_other_words_can_be_learned():
+    classifier = MentionClassifier([document("aspirin", ("aspirin", "Drug"))])
+    assert classifier.labels == (None, "Drug")
+
+
+def test_features_of_names_do_not_depend_on_the_words_of_a_corpus():
+    assert name_features("CYP2D6") == name_features("CYP 2 D 6")
+    assert name_features("") == name_features(" ")

@@ -50,11 +50,11 @@ class TwoSides(TyperCommand):
 )
 def leaks(
     train: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training corpora, in any format.")],
-    against: Annotated[list[Path], typer.Option(help="The corpora to be scored on; several may follow.")],
+    against: Annotated[list[Path], typer.Option(help="The corpora to be scored on, one or more.")],
     format: Annotated[str | None, typer.Option(help="Format of all; otherwise found by name or content.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
     fail: Annotated[
-        bool, typer.Option("--fail", help="Exit with 1 if a document is, or nearly is, in training.")
+        bool, typer.Option("--fail", help="Exit with 1 if a document is in training, exactly or nearly.")
     ] = False,
 ) -> None:
     """Finds documents, sentences and mentions to be scored on that are in training; exit code 0 if it could look."""

@@ -1,8 +1,8 @@
-"""Which label of each corpus means which label of the target corpus: a small table, written by hand or suggested.
+"""A label map translates the labels of several corpora to those of one of them, the target.
 
-Columns divided by tabs: `corpus`, `label`, `target`, where `-` or nothing is "no counterpart". More columns, such as
-the evidence of a suggestion, may follow the first line's names; they are not read here. A line that starts with `#` is
-a comment. The target corpus' own labels need no lines: they mean themselves.
+It is a small table, written by hand or suggested, with columns divided by tabs: `corpus`, `label`, `target`, where `-`
+or nothing is "no counterpart". More columns, such as the evidence of a suggestion, are ignored, and so are lines that
+start with `#`. Labels of the target corpus need no lines.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from wingspan.files import CorpusError, atomic_write, read_lines
+from wingspan.files import CorpusError, read_lines
 from wingspan.text import Document
 
 COLUMNS = ("corpus", "label", "target")
 NONE = "-"
 
-Pair = tuple[str, str]  # corpus, label
+CorpusLabel = tuple[str, str]  # corpus, label
 
 
 @dataclass(frozen=True)
 class LabelMap:
     """The target label of every (corpus, label); None where there is no counterpart."""
 
-    targets: Mapping[Pair, str | None]
+    targets: Mapping[CorpusLabel, str | None]
     path: Path | None = field(default=None, compare=False)
-    lines: Mapping[Pair, int] = field(default_factory=dict, compare=False, repr=False)
+    lines: Mapping[CorpusLabel, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __contains__(self, pair: object) -> bool:
         return pair in self.targets
@@ -38,7 +38,7 @@ class LabelMap:
             yield corpus, label, target
 
     def target(self, corpus: str, label: str) -> str | None:
-        """The target label of a label. Corpora that the map has no line about, so the target, keep their labels."""
+        """The target label of a label. Corpora without a line, such as the target, keep their labels."""
         if (corpus, label) in self.targets:
             return self.targets[corpus, label]
         if any(name == corpus for name, _ in self.targets):
@@ -46,18 +46,18 @@ class LabelMap:
         return label
 
     def about(self, corpora: Collection[str]) -> LabelMap:
-        """The lines about some corpora: one map may serve trainings on fewer of them."""
+        """The lines about some corpora; one map can serve trainings on fewer of them."""
         kept = {pair: target for pair, target in self.targets.items() if pair[0] in corpora}
         return replace(self, targets=kept)
 
     def mapped(self, document: Document) -> Document:
-        """The document in target labels; what has no counterpart is left out, and equal mentions are merged."""
-        named = ((entity, self.target(document.dataset, entity.label)) for entity in document.entities)
-        kept = dict.fromkeys(replace(entity, label=target) for entity, target in named if target is not None)
+        """The document in target labels; entities without a counterpart are dropped, equal mentions merged."""
+        targets = ((entity, self.target(document.dataset, entity.label)) for entity in document.entities)
+        kept = dict.fromkeys(replace(entity, label=target) for entity, target in targets if target is not None)
         return replace(document, entities=tuple(kept))
 
     def check(self, labels: Mapping[str, Collection[str]], target: str) -> None:
-        """Against the labels of each corpus: nothing unknown or missing, every target label one of the target's."""
+        """Checks the map against the labels of each corpus: none unknown or missing, every target known."""
         if target not in labels:
             raise CorpusError(f"{self._place()}the target corpus {target!r} is unknown; {_known(target, labels)}")
         for (corpus, label), meaning in self.targets.items():
@@ -79,12 +79,11 @@ class LabelMap:
                 raise self._missing(corpus, missing[0])
 
     def _missing(self, corpus: str, label: str) -> CorpusError:
-        """A label that the map should have a line about."""
-        place = self._place()
-        return CorpusError(f"{place}no line for {label!r} of {corpus!r}; add one, with {NONE} if it has no counterpart")
+        line = f"no line for {label!r} of {corpus!r}"
+        return CorpusError(f"{self._place()}{line}; add one, with {NONE} if it has no counterpart")
 
     def _place(self, *pair: str) -> str:
-        """File and line, as every message starts with."""
+        """File and line, with which every message starts."""
         if self.path is None:
             return "label map: "
         line = self.lines.get((pair[0], pair[1])) if pair else None
@@ -92,12 +91,12 @@ class LabelMap:
 
 
 def read_label_map(path: str | Path) -> LabelMap:
-    """A label map from its table."""
+    """Reads a label map from its table."""
     path = Path(path)
     if not path.is_file():
         raise CorpusError(f"{path}: there is no such label map; check the path, or make one with wingspan label-map")
-    targets: dict[Pair, str | None] = {}
-    lines: dict[Pair, int] = {}
+    targets: dict[CorpusLabel, str | None] = {}
+    lines: dict[CorpusLabel, int] = {}
     columns: list[str] = []
     for number, line in read_lines(path):
         if not line.strip() or line.startswith("#"):
@@ -120,14 +119,6 @@ def read_label_map(path: str | Path) -> LabelMap:
     if not targets:
         raise CorpusError(f"{path}: there is no line in it; give one for each label, {_titles()}")
     return LabelMap(targets, path, lines)
-
-
-def write_label_map(label_map: LabelMap, path: str | Path) -> None:
-    """Writes the table; evidence columns are not part of it."""
-    with atomic_write(path) as file:
-        file.write("\t".join(COLUMNS) + "\n")
-        for corpus, label, target in label_map:
-            file.write("\t".join((corpus, label, NONE if target is None else target)) + "\n")
 
 
 def _titles() -> str:

@@ -1,9 +1,12 @@
-"""A label map, suggested: for each label of each corpus the likeliest label of the target, or none, with evidence."""
+"""Suggests a label map: for each label of each corpus the likeliest label of the target, or none, with evidence.
+
+The evidence: names of mentions that both corpora share, what a model of the target calls the mentions, and the name of
+the label. Without a model, logistic regression on the spelling of names stands in.
+"""
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,40 +19,70 @@ from typing import Any
 
 import numpy as np
 
-from wingspan.corpora.label_map import COLUMNS, NONE, LabelMap
+from wingspan.corpora.label_map import COLUMNS, NONE
 from wingspan.corpora.words import WordRanges, kind, split_words, word_strings
 from wingspan.files import atomic_write
 from wingspan.text import Document, Entity, Span
 
 Predict = Callable[[Sequence[Document]], Sequence[Document]]
-"""A model that was trained on the target: documents to documents with what it finds."""
+"""A model that was trained on the target: documents to documents with predicted entities."""
+
+Names = Mapping[str, Counter[str]]
+"""For each label of a corpus how often each name occurs."""
 
 CONFIDENT = 0.5
-"""From this chance on a suggestion is called confident: more likely than everything else together. Checked on corpora
+"""The chance from which on a suggestion is called confident: likelier than everything else together. Checked on corpora
 that have no part in the results, see benchmarks/label_map.py."""
+FEW = 3.0
+"""Evidence from this many different names is trusted by half."""
+ALIKE = 0.6
+"""The similarity from which on the names of two labels are evidence; below it they say nothing, for or against."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The chance of each target label, and of None ("no counterpart"), and how far to trust it, from 0 to 1."""
+
+    chances: Mapping[str | None, float]
+    trust: float
+    names: int = 0
+    """How many different names of mentions it rests on."""
+
+    @classmethod
+    def of(cls, counts: Mapping[str | None, float], names: int) -> Evidence:
+        """Chances in proportion to counts."""
+        total = sum(counts.values())
+        chances = {label: count / total for label, count in counts.items()} if total else {}
+        return cls(chances, names / (names + FEW), names)
+
+    def __str__(self) -> str:
+        """The likeliest first: `Gene 92%, - 4% (224 names)`."""
+        likeliest = sorted(self.chances.items(), key=lambda item: -item[1])[:2]
+        text = ", ".join(f"{target or NONE} {100 * chance:.0f}%" for target, chance in likeliest)
+        return f"{text} ({self.names} names)" if self.names else text
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a label means in the target's labels, and why."""
+    """The target label of a label, and why."""
 
     corpus: str
     label: str
     target: str | None
     confidence: float
-    """The chance of the target label when all witnesses were heard."""
+    """The chance of the target label by all evidence."""
     runner_up: str | None
     """The second likeliest."""
-    witnesses: Mapping[str, Witness]
-    """`names`: mentions of both corpora; `model`: what one trained on the target says; `label`: its own name."""
+    evidence: Mapping[str, Evidence]
+    """By kind: `names`, `model` and `label`."""
 
     @property
     def confident(self) -> bool:
-        """Whether it may be taken without a look."""
+        """Whether it can be taken without a look."""
         return self.confidence >= CONFIDENT
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Plain data for JSON."""
         return {
             "corpus": self.corpus,
             "label": self.label,
@@ -59,11 +92,11 @@ class Suggestion:
             "runner_up": self.runner_up,
             "evidence": {
                 kind: {
-                    "trust": witness.trust,
-                    "names": witness.names,
-                    "chances": {target or NONE: chance for target, chance in witness.chances.items()},
+                    "trust": evidence.trust,
+                    "names": evidence.names,
+                    "chances": {target or NONE: chance for target, chance in evidence.chances.items()},
                 }
-                for kind, witness in self.witnesses.items()
+                for kind, evidence in self.evidence.items()
             },
         }
 
@@ -76,356 +109,215 @@ def suggest(
     kinds: Sequence[str] = ("names", "model", "label"),
     seed: int = 0,
 ) -> list[Suggestion]:
-    """What each label of each corpus means in the target's. Without `predict` a small classifier of names stands in.
-
-    `kinds` says which witnesses are heard.
-    """
+    """A suggestion for each label of each corpus, from these kinds of evidence."""
     labels = sorted({entity.label for document in target for entity in document.entities})
     if not labels:
         raise ValueError("the target corpus has no entities, so there is nothing that other labels could mean")
-    classifier = MentionClassifier.of(target, seed) if predict is None and "model" in kinds else None
-    found = []
+    classifier = MentionClassifier(target, seed) if predict is None and "model" in kinds else None
+    suggestions = []
     for corpus, documents in corpora.items():
         names = names_of(documents)
         if not names:
             raise ValueError(f"corpus {corpus!r} has no entities, so there is no label to map; leave it out")
-        heard = witnesses_of(names, documents, target, labels, classifier, predict, kinds)
-        found += [judged(corpus, label, heard[label], labels) for label in sorted(names)]
-    return found
+        evidence: dict[str, Mapping[str, Evidence]] = {}
+        if "names" in kinds:
+            evidence["names"] = shared_names(target, names)
+        if classifier is not None:
+            evidence["model"] = {label: classifier.evidence(counts) for label, counts in names.items()}
+        elif predict is not None and "model" in kinds:
+            evidence["model"] = predicted_labels(documents, predict(documents))
+        if "label" in kinds:
+            evidence["label"] = {label: similar_label(label, labels) for label in names}
+        suggestions += [
+            combine(corpus, label, {kind: by_label[label] for kind, by_label in evidence.items()}, labels)
+            for label in sorted(names)
+        ]
+    return suggestions
 
 
-def witnesses_of(
-    names: Mapping[str, Counter[str]],
-    documents: Sequence[Document],
-    target: Sequence[Document],
-    labels: Sequence[str],
-    classifier: MentionClassifier | None,
-    predict: Predict | None,
-    kinds: Sequence[str],
-) -> dict[str, dict[str, Witness]]:
-    """Everything that is known about the labels of one corpus, by label and kind."""
-    heard: dict[str, dict[str, Witness]] = {label: {} for label in names}
-    if "names" in kinds:
-        usage = Usage(target, (name for count in names.values() for name in count))
-        for label, count in names.items():
-            heard[label]["names"] = usage.witness(count)
-    if "model" in kinds:
-        said = predicted(documents, predict(documents)) if predict is not None else {}
-        for label, count in names.items():
-            heard[label]["model"] = said[label] if classifier is None else spelled_like(classifier, count)
-    if "label" in kinds:
-        for label in names:
-            heard[label]["label"] = named_like(label, labels)
-    return heard
-
-
-def judged(corpus: str, label: str, witnesses: Mapping[str, Witness], targets: Sequence[str]) -> Suggestion:
-    """The mean of what the witnesses say, each as far as it is to be trusted. Where all are silent: no counterpart."""
-    trust = sum(witness.trust for witness in witnesses.values())
+def combine(corpus: str, label: str, evidence: Mapping[str, Evidence], targets: Sequence[str]) -> Suggestion:
+    """The mean of all chances, weighted by trust. Without any evidence: no counterpart."""
+    trust = sum(each.trust for each in evidence.values()) or 1.0
     chances: dict[str | None, float] = {
-        target: sum(witness.trust * witness.chances.get(target, 0.0) for witness in witnesses.values()) / (trust or 1.0)
+        target: sum(each.trust * each.chances.get(target, 0.0) for each in evidence.values()) / trust
         for target in (None, *targets)
     }
     first, second, *_ = sorted(chances, key=lambda target: -chances[target])
-    return Suggestion(corpus, label, first, chances[first], second, dict(witnesses))
-
-
-def map_of(suggestions: Sequence[Suggestion]) -> LabelMap:
-    """The label map that the suggestions make."""
-    return LabelMap({(one.corpus, one.label): one.target for one in suggestions})
+    return Suggestion(corpus, label, first, chances[first], second, dict(evidence))
 
 
 def write_suggestions(suggestions: Sequence[Suggestion], path: str | Path) -> None:
-    """The table of a label map with the evidence in further columns, to be looked at and corrected."""
-    kinds = list(dict.fromkeys(kind for one in suggestions for kind in one.witnesses))
+    """Writes the table of a label map with the evidence in further columns, to be reviewed and corrected."""
+    kinds = list(dict.fromkeys(kind for suggestion in suggestions for kind in suggestion.evidence))
     with atomic_write(path) as file:
         file.write("\t".join((*COLUMNS, "confidence", "runner_up", *kinds)) + "\n")
-        for one in suggestions:
-            evidence = [in_words(one.witnesses[kind]) if kind in one.witnesses else "" for kind in kinds]
-            row = (one.corpus, one.label, one.target or NONE, f"{one.confidence:.2f}", one.runner_up or NONE, *evidence)
-            file.write("\t".join(row) + "\n")
+        for row in suggestions:
+            evidence = [str(row.evidence.get(kind, "")) for kind in kinds]
+            target, second = row.target or NONE, row.runner_up or NONE
+            file.write("\t".join((row.corpus, row.label, target, f"{row.confidence:.2f}", second, *evidence)) + "\n")
 
 
-def in_words(witness: Witness) -> str:
-    """What a witness says, the likeliest first: `Gene 92%, - 4% (224 names)`."""
-    likely = sorted(witness.chances.items(), key=lambda item: -item[1])[:2]
-    said = ", ".join(f"{target or NONE} {100 * chance:.0f}%" for target, chance in likely)
-    return f"{said} ({witness.names} names)" if witness.names else said
-
-
-# --- What speaks for labels of two corpora meaning the same: shared names, what a model calls them, their own
-# names.
-#
-# Each kind of evidence is a `Witness`: for a label of one corpus the chance of each label of the target, and of none.
-
-
-Chances = Mapping[str | None, float]
-"""The chance of each target label, and of None, "no counterpart". They sum to one."""
-
-FEW = 3.0
-"""With so many different names a witness is trusted by half; it takes a few to say anything."""
-ALIKE = 0.6
-"""From this similarity on, labels' own names are evidence; below it they say nothing, for or against."""
-
-
-@dataclass(frozen=True)
-class Witness:
-    """One kind of evidence about a label: the chances, and how far they are to be trusted, from 0 to 1."""
-
-    chances: Chances
-    trust: float
-    names: int = 0
-    """How many different names of mentions it rests on."""
+def plain(name: str) -> str:
+    """The form that spellings of a name share: words in lower case, split the same way in every corpus."""
+    return " ".join(word_strings(name)).casefold()
 
 
 def names_of(documents: Iterable[Document]) -> dict[str, Counter[str]]:
-    """How often each name occurs with each label; names are one if they differ in case and spacing only."""
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    """How often each name occurs with each label, whatever its case and spacing."""
+    names: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for document in documents:
         for entity in document.entities:
-            found[entity.label][plain(document.text_of(entity))] += 1
-    return dict(found)
+            names[entity.label][plain(document.text_of(entity))] += 1
+    return dict(names)
 
 
-class Usage:
-    """How some names are used in a corpus: with which labels, and how often without any."""
-
-    def __init__(self, documents: Iterable[Document], names: Iterable[str]) -> None:
-        self.counts: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
-        wanted = {tuple(name.split(" ")) for name in names if name}
-        begins = {words[:n] for words in wanted for n in range(1, len(words) + 1)}
-        for document in documents:
-            spans = split_words(document.text)
-            words = [plain(document.text[start:end]) for start, end in spans]
-            gold, taken = _annotated(document, WordRanges(spans))
-            for start in range(len(words)):
-                end = start + 1
-                while end <= len(words) and tuple(words[start:end]) in begins:
-                    if tuple(words[start:end]) in wanted:
-                        self._count(" ".join(words[start:end]), Span(start, end), gold, taken)
-                    end += 1
-
-    def _count(self, name: str, place: Span, gold: Mapping[Span, set[str]], taken: set[int]) -> None:
-        for label in gold.get(place, ()):
-            self.counts[name][label] += 1
-        # a part of an entity, or more than one, is neither that entity nor nothing
-        if place not in gold and taken.isdisjoint(range(*place)):
-            self.counts[name][None] += 1
-
-    def witness(self, names: Counter[str]) -> Witness:
-        """What the names of a label are called here. Frequent ones count more, those that are rare here less."""
+def shared_names(target: Iterable[Document], names: Names) -> dict[str, Evidence]:
+    """The labels that the names of each label have in the target. Frequent names count more, names rare there less."""
+    uses = name_uses(target, (name for counts in names.values() for name in counts))
+    evidence = {}
+    for label, counts in names.items():
         total: defaultdict[str | None, float] = defaultdict(float)
-        shared = 0
-        for name, count in names.items():
-            uses = self.counts.get(name)
-            if uses:
-                shared += 1
-                seen = uses.total()
-                weight = sqrt(count) * seen / (seen + 1)
-                for label, times in uses.items():
-                    total[label] += weight * times / seen
-        return Witness(_shares(total), shared / (shared + FEW), shared)
+        shared = [name for name in counts if name in uses]
+        for name in shared:
+            seen = uses[name].total()
+            weight = sqrt(counts[name]) * seen / (seen + 1)
+            for other, times in uses[name].items():
+                total[other] += weight * times / seen
+        evidence[label] = Evidence.of(total, len(shared))
+    return evidence
 
 
-def _annotated(document: Document, ranges: WordRanges) -> tuple[dict[Span, set[str]], set[int]]:
-    """The words of each entity with its labels, and all words of entities."""
-    gold: defaultdict[Span, set[str]] = defaultdict(set)
-    taken: set[int] = set()
-    for entity in document.entities:
-        touched = ranges.touched(entity.hull)
-        gold[touched].add(entity.label)
-        taken.update(range(*touched))
-    return dict(gold), taken
-
-
-def spelled_like(classifier: MentionClassifier, names: Counter[str]) -> Witness:
-    """What a classifier that was trained on the target calls the names of a label, by their spelling."""
-    chances = classifier.chances(list(names))
-    weight = [sqrt(count) for count in names.values()]
-    total = {
-        label: sum(w * float(chance) for w, chance in zip(weight, column, strict=True))
-        for label, column in zip(classifier.labels, chances.T, strict=True)
-    }
-    return Witness(_shares(total), len(names) / (len(names) + FEW), len(names))
-
-
-def predicted(gold: Sequence[Document], found: Sequence[Document]) -> dict[str, Witness]:
-    """What a model found in place of the mentions of each label: the same span, else what shares most characters."""
+def name_uses(documents: Iterable[Document], names: Iterable[str]) -> dict[str, Counter[str | None]]:
+    """How often these names occur in a corpus with each label, and outside of entities (None)."""
     uses: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
-    names: defaultdict[str, set[str]] = defaultdict(set)
-    for document, guess in zip(gold, found, strict=True):
+    known = {tuple(name.split(" ")) for name in names if name}
+    prefixes = {words[:n] for words in known for n in range(1, len(words) + 1)}
+    for document in documents:
+        ranges = WordRanges(split_words(document.text))
+        words = [plain(document.text[start:end]) for start, end in ranges.words]
+        gold: defaultdict[Span, set[str]] = defaultdict(set)
+        taken: set[int] = set()
         for entity in document.entities:
-            uses[entity.label][_in_place(entity, guess.entities)] += 1
+            touched = ranges.touched(entity.hull)
+            gold[touched].add(entity.label)
+            taken.update(range(*touched))
+        for start in range(len(words)):
+            for end in range(start + 1, len(words) + 1):
+                name = tuple(words[start:end])
+                if name not in prefixes:
+                    break
+                if name not in known:
+                    continue
+                if (start, end) in gold:
+                    uses[" ".join(name)].update(gold[Span(start, end)])
+                elif taken.isdisjoint(range(start, end)):  # a part of an entity is neither that entity nor nothing
+                    uses[" ".join(name)][None] += 1
+    return uses
+
+
+def predicted_labels(gold: Sequence[Document], predicted: Sequence[Document]) -> dict[str, Evidence]:
+    """The labels that a model gives to the mentions of each label."""
+    labels: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for document, guess in zip(gold, predicted, strict=True):
+        for entity in document.entities:
+            labels[entity.label][_label_at(entity, guess.entities)] += 1
             names[entity.label].add(plain(document.text_of(entity)))
-    return {
-        label: Witness(_shares(count), len(names[label]) / (len(names[label]) + FEW), len(names[label]))
-        for label, count in uses.items()
-    }
+    return {label: Evidence.of(counts, len(names[label])) for label, counts in labels.items()}
 
 
-def _in_place(entity: Entity, found: Iterable[Entity]) -> str | None:
-    shared = {other: min(entity.end, other.end) - max(entity.start, other.start) for other in found}
+def _label_at(entity: Entity, predicted: Iterable[Entity]) -> str | None:
+    """The label predicted for the same span, else for the one that shares most characters."""
+    shared = {other: min(entity.end, other.end) - max(entity.start, other.start) for other in predicted}
     touching = [other for other, characters in shared.items() if characters > 0]
     if not touching:
         return None
     return max(touching, key=lambda other: (other.spans == entity.spans, shared[other], -other.hull.width)).label
 
 
-def named_like(label: str, targets: Sequence[str]) -> Witness:
-    """What the label's own name says: the most similar one, if any is similar at all."""
-    alike = {target: similarity(label, target) for target in targets}
-    best = max(alike, key=lambda target: alike[target], default=None)
-    if best is None or alike[best] < ALIKE:
-        return Witness({}, 0.0)
-    return Witness({best: 1.0}, alike[best])
+def similar_label(label: str, targets: Sequence[str]) -> Evidence:
+    """The target label with the most similar name, if any is similar at all."""
+    best = max(targets, key=lambda target: similarity(label, target), default=None)
+    if best is None or similarity(label, best) < ALIKE:
+        return Evidence({}, 0.0)
+    return Evidence({best: 1.0}, similarity(label, best))
 
 
 def similarity(one: str, other: str) -> float:
-    """How alike two labels are, from 0 to 1: by the words they share, or by their letters."""
-    first, second = set(_words(one)), set(_words(other))
-    both = len(first & second)
+    """The similarity of two labels, from 0 to 1: by the words they share, or by their letters."""
+    first, second = _label_words(one), _label_words(other)
     if not first or not second:
         return 0.0
-    by_words = (both / min(len(first), len(second)) + both / len(first | second)) / 2
-    by_letters = SequenceMatcher(None, "".join(_words(one)), "".join(_words(other)), autojunk=False).ratio()
+    both = len({*first} & {*second})
+    by_words = (both / min(len({*first}), len({*second})) + both / len({*first, *second})) / 2
+    by_letters = SequenceMatcher(None, "".join(first), "".join(second), autojunk=False).ratio()
     return max(by_words, by_letters)
 
 
-def _words(label: str) -> list[str]:
+def _label_words(label: str) -> list[str]:
     """`CellLine`, `cell_line` and `Cell line` are two words each."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", label)]
 
 
-def _shares(counts: Mapping[str | None, float]) -> dict[str | None, float]:
-    total = sum(counts.values())
-    return {label: count / total for label, count in counts.items()} if total else {}
-
-
-# --- What a mention would be called, by its spelling alone: logistic regression over hashed parts of names, in
-# numpy.
-#
-# It learns in seconds on one core from the mentions of a corpus and from other words of its texts, and so can say
-# which label of one corpus the mentions of another would get, or that they would be none of them.
-
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
-BUCKETS = 1 << 17
-"""Places for parts of names; parts that share one are rare, and their words differ in others."""
-LONGEST = 80  # characters of a name that are looked at
-SIZES = (2, 3, 4)  # of the runs of characters
-BATCH, EPOCHS, RATE = 64, 6, 0.3
-
-
-@dataclass(frozen=True)
 class MentionClassifier:
-    """Weights of the parts of names, for "nothing" and each label."""
+    """The chance that a name would be annotated with each label of a corpus, or not at all, by its spelling alone."""
 
-    labels: tuple[str | None, ...]
-    weights: Array  # (BUCKETS, labels)
+    def __init__(self, documents: Iterable[Document], seed: int = 0) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
 
-    @classmethod
-    def of(cls, documents: Iterable[Document], seed: int = 0) -> MentionClassifier:
-        """Learns from a corpus: its mentions, and as many spans that touch none of them, drawn at random."""
-        named, other = mentions_and_others(documents, seed)
-        labels: tuple[str | None, ...] = (None, *sorted({label for _, label in named}))
-        examples = [(name, labels.index(label), count) for (name, label), count in named.items()]
-        examples += [(name, 0, count) for name, count in other.items()]
-        parts, real = padded([name for name, _, _ in examples])
-        answer = np.array([at for _, at, _ in examples], dtype=np.int64)
-        # a name that occurs often says more than one that occurs once, but not in proportion
-        weight = np.sqrt([count for _, _, count in examples])
-        return cls(labels, learned(parts, real, answer, weight, len(labels), seed))
+        mentions, others = mentions_and_others(documents, seed)
+        names = [name for name, _ in mentions] + (list(others) or [""])
+        labels = [label for _, label in mentions] + [""] * (len(names) - len(mentions))
+        counts = [*mentions.values(), *(others.values() or [1])]
+        self._vectorizer = TfidfVectorizer(analyzer=name_features, binary=True, use_idf=False)
+        # C was chosen on BioRED, see benchmarks/label_map.py; frequent names count more, but not in proportion
+        self._regression = LogisticRegression(C=30, max_iter=1000)
+        self._regression.fit(self._vectorizer.fit_transform(names), labels, sample_weight=np.sqrt(counts))
+        self.labels: tuple[str | None, ...] = tuple(label or None for label in self._regression.classes_)
 
-    def chances(self, names: Sequence[str]) -> Array:
-        """The chance of "nothing" and of each label, for each name.  (N, labels)"""
-        found = [softmax(scores(self.weights, *padded(names[at : at + 1024]))) for at in range(0, len(names), 1024)]
-        return np.concatenate(found) if found else np.zeros((0, len(self.labels)))
+    def chances(self, names: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The chance of no label and of each label, for each name.  (names, labels)"""
+        chances: np.ndarray[Any, np.dtype[np.float64]]
+        chances = self._regression.predict_proba(self._vectorizer.transform(names))
+        return chances
+
+    def evidence(self, names: Counter[str]) -> Evidence:
+        """The labels of a label's names, by their spelling."""
+        totals = np.sqrt(list(names.values())) @ self.chances(list(names))
+        return Evidence.of(dict(zip(self.labels, totals.tolist(), strict=True)), len(names))
+
+
+def name_features(name: str) -> list[str]:
+    """Words of a name, runs of two to four characters, its shape, first and last word, length."""
+    start = " ".join(word_strings(name))[:80]
+    words = start.casefold().split() or [""]
+    text = f"^{start.casefold()}$"
+    shape = "".join(key for key, _ in groupby(map(kind, start)))
+    features = [f"word {word}" for word in words]
+    features += [text[at : at + size] for size in (2, 3, 4) for at in range(len(text) - size + 1)]
+    return [*features, f"first {words[0]}", f"last {words[-1]}", f"shape {shape}", f"length {min(len(words), 6)}"]
 
 
 def mentions_and_others(documents: Iterable[Document], seed: int) -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """How often names have each label, and how often spans occur that touch no entity: as many, of the same widths."""
-    named: Counter[tuple[str, str]] = Counter()
+    """Counts of (name, label), and of random spans that touch no entity: as many, of the same widths in words."""
+    mentions: Counter[tuple[str, str]] = Counter()
     widths: list[int] = []
-    free: list[tuple[Document, Sequence[Span], int]] = []  # where a span of words outside of entities may start
+    free: list[tuple[Document, Sequence[Span], int]] = []  # words outside of entities, where a span may start
     for document in documents:
         ranges = WordRanges(split_words(document.text))
-        taken = np.zeros(len(ranges.words) + 1, dtype=bool)
+        taken: set[int] = set()
         for entity in document.entities:
-            named[document.text_of(entity), entity.label] += 1
+            mentions[document.text_of(entity), entity.label] += 1
             touched = ranges.touched(entity.hull)
-            taken[touched.start : touched.end] = True
+            taken.update(range(*touched))
             widths.append(max(touched.width, 1))
-        taken[-1] = True
-        free += [(document, ranges.words, int(at)) for at in np.flatnonzero(~taken)]
+        free += [(document, ranges.words, at) for at in range(len(ranges.words)) if at not in taken]
     random = Random(seed)
     others: Counter[str] = Counter()
     for width in widths if free else ():
-        document, words, start = free[random.randrange(len(free))]
-        inside = document.entities
-        end = min(start + width, len(words))
-        span = Span(words[start].start, words[end - 1].end)
-        if not any(span.overlaps(entity.hull) for entity in inside):
+        document, words, start = random.choice(free)
+        span = Span(words[start].start, words[min(start + width, len(words)) - 1].end)
+        if not any(span.overlaps(entity.hull) for entity in document.entities):
             others[document.text[span.start : span.end]] += 1
-    return named, others
-
-
-def plain(name: str) -> str:
-    """What two spellings of a name share: words in small letters, cut as one cuts all texts, whatever a corpus does."""
-    return " ".join(word_strings(name)).casefold()
-
-
-def parts_of(name: str) -> list[int]:
-    """The hashed parts of a name: its words, runs of their characters, shapes, first and last word, length."""
-    cut = " ".join(word_strings(name))[:LONGEST]
-    words = plain(cut).split() or [""]
-    inside = f"^{plain(cut)}$"
-    shape = "".join(key for key, _ in groupby(map(kind, cut)))
-    found = {f"w{word}" for word in words} | {inside[at : at + n] for n in SIZES for at in range(len(inside) - n + 1)}
-    found |= {f"first {words[0]}", f"last {words[-1]}", f"shape {shape}", f"length {min(len(words), 6)}"}
-    return sorted({zlib.crc32(part.encode("utf-8", "surrogatepass")) % BUCKETS for part in found})
-
-
-def padded(names: Sequence[str]) -> tuple[Array, Array]:
-    """The parts of names side by side, and which of them are real.  (N, P), (N, P)"""
-    rows = [parts_of(name) for name in names]
-    parts = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)
-    real = np.zeros(parts.shape, dtype=np.float32)
-    for at, row in enumerate(rows):
-        parts[at, : len(row)] = row
-        real[at, : len(row)] = 1.0 / np.sqrt(len(row))  # long names have many parts, and must not shout
-    return parts, real
-
-
-def scores(weights: Array, parts: Array, real: Array) -> Array:
-    """Sums of weights.  (N, P) -> (N, labels)"""
-    found: Array = np.einsum("np,npc->nc", real, weights[parts])
-    return found
-
-
-def softmax(scores: Array) -> Array:
-    """Chances of scores."""
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    chances: Array = powers / powers.sum(-1, keepdims=True)
-    return chances
-
-
-def learned(parts: Array, real: Array, answer: Array, weight: Array, classes: int, seed: int) -> Array:
-    """Weights by gradient steps whose size falls with what a weight has moved so far (AdaGrad)."""
-    weights = np.zeros((BUCKETS, classes), dtype=np.float32)
-    moved = np.full_like(weights, 1e-6)
-    random = np.random.default_rng(seed)
-    target = np.eye(classes, dtype=np.float32)[answer]
-    for _ in range(EPOCHS):
-        order = random.permutation(len(answer))
-        for at in range(0, len(order), BATCH):
-            rows = order[at : at + BATCH]
-            used = parts[rows][:, : max(1, int((real[rows] > 0).sum(1).max(initial=1)))]
-            scale = real[rows][:, : used.shape[1]]
-            off = (softmax(scores(weights, used, scale)) - target[rows]) * weight[rows, None]
-            places, inverse = np.unique(used, return_inverse=True)
-            gradient = np.zeros((len(places), classes), dtype=np.float32)
-            np.add.at(gradient, inverse.reshape(used.shape), scale[:, :, None] * off[:, None])
-            moved[places] += gradient**2
-            weights[places] -= RATE * gradient / np.sqrt(moved[places])
-    return weights
+    return mentions, others

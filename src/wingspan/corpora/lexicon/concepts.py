@@ -1,7 +1,8 @@
-"""What a knowledge base says: concepts with their names. Tables of them are read here, and other files found a reader.
+"""Concepts with their names, from the files of knowledge bases: tables, OBO ontologies and UMLS.
 
-Two shapes of table, both divided by tabs: with a first line that names the columns `concept_id`, `name` and optionally
-`type` and `synonyms` (several of them divided by `|`); or, without such a line, a term and its synonyms in each line.
+A table is divided by tabs and has one of two shapes: a first line that names the columns `concept_id`, `name` and
+optionally `type` and `synonyms` (several of them divided by `|`); or, without such a line, a term and its synonyms in
+each line.
 """
 
 from __future__ import annotations
@@ -17,12 +18,9 @@ from typing import NamedTuple
 from wingspan.corpora.formats.records import shorten
 from wingspan.files import CorpusError, Problems, read_lines
 
-_BETWEEN = "|"
-_NAMED = ("concept_id", "name")
-
 
 class Concept(NamedTuple):
-    """One meaning: its id, its names with the preferred one first, and its semantic types where they are known."""
+    """A concept: its id, its names with the preferred one first, and its semantic types if known."""
 
     id: str
     names: tuple[str, ...]
@@ -30,8 +28,7 @@ class Concept(NamedTuple):
 
 
 def read_concepts(path: str | Path, problems: Problems, language: str = "ENG") -> Iterator[Concept]:
-    """The concepts of a table, an OBO ontology or UMLS's MRCONSO.RRF, told by its suffix; plain or gzipped."""
-
+    """Reads a table, an OBO ontology or UMLS's MRCONSO.RRF, by its suffix; plain or gzipped."""
     path = Path(path)
     readers: dict[str, Callable[[], Iterator[Concept]]] = {
         ".tsv": lambda: read_table(path, problems),
@@ -62,56 +59,49 @@ def read_table(path: Path, problems: Problems) -> Iterator[Concept]:
         cells = [cell.strip() for cell in line.split("\t")]
         if columns is None:
             columns = [cell.lower() for cell in cells]
-            if columns[0] != _NAMED[0]:
+            if columns[0] != "concept_id":
                 columns = []
-            elif _NAMED[1] not in columns:
-                raise CorpusError(f"{path}:{number}: there is no column {_NAMED[1]!r} among {', '.join(cells)}")
+            elif "name" not in columns:
+                raise CorpusError(f"{path}:{number}: there is no column 'name' among {', '.join(cells)}")
             else:
                 continue
-        concept = _concept(columns, cells, path, number, problems) if columns else _terms(cells, path, number, problems)
-        if concept is not None:
-            yield concept
+        row = dict(zip(columns, cells, strict=False))
+        names = tuple(filter(None, cells))
+        if not columns and len(names) < 2:
+            problems.add(path, number, "one column only; give a term and its synonyms, divided by tabs")
+        elif not columns:
+            yield Concept(names[0], names)
+        elif len(cells) != len(columns):
+            message = f"{len(cells)} columns where the first line names {len(columns)}; divide by tabs"
+            problems.add(path, number, message)
+        elif not row["concept_id"] or not row["name"]:
+            problems.add(path, number, "a concept without an id or a name; give both")
+        else:
+            names = (row["name"], *_divided(row.get("synonyms", "")))
+            yield Concept(row["concept_id"], names, _divided(row.get("type", "")))
 
 
-def _concept(columns: list[str], cells: list[str], path: Path, number: int, problems: Problems) -> Concept | None:
-    if len(cells) != len(columns):
-        problems.add(path, number, f"{len(cells)} columns where the first line names {len(columns)}; divide by tabs")
-        return None
-    row = dict(zip(columns, cells, strict=True))
-    if not row["concept_id"] or not row["name"]:
-        problems.add(path, number, "a concept without an id or a name; give both")
-        return None
-    synonyms = [name.strip() for name in row.get("synonyms", "").split(_BETWEEN)]
-    types = [name.strip() for name in row.get("type", "").split(_BETWEEN)]
-    return Concept(row["concept_id"], (row["name"], *filter(None, synonyms)), tuple(filter(None, types)))
+def _divided(cell: str) -> tuple[str, ...]:
+    return tuple(value.strip() for value in cell.split("|") if value.strip())
 
 
-def _terms(cells: list[str], path: Path, number: int, problems: Problems) -> Concept | None:
-    names = tuple(filter(None, cells))
-    if len(names) < 2:
-        problems.add(path, number, "one column only; give a term and its synonyms, divided by tabs")
-        return None
-    return Concept(names[0], names)
-
-
-# --- OBO ontologies: the names of their terms. https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html
-
+# OBO ontologies: https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html
 
 SAME_MEANING = ("EXACT", "RELATED")
-"""Scopes that are taken as synonyms; a BROAD or NARROW one names another meaning."""
+"""Scopes that are synonyms; a BROAD or NARROW one has another meaning."""
 
 _STANZA = re.compile(r"\[(\w+)\]\s*(?:!.*)?")
 _TAG = re.compile(r"([\w-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:(EXACT|BROAD|NARROW|RELATED)\b)?(.*)')
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": " ", "t": " ", "W": " "}
-_MODIFIERS = re.compile(r"(?:\s+\{[^{}]*\})?(?:\s+!.*)?$")  # {comment="..."} and ! remark behind a value
+_MODIFIERS = re.compile(r"(?:\s+\{[^{}]*\})?(?:\s+!.*)?$")  # {comment="..."} and ! remark after a value
 
 Values = dict[str, list[str]]
 
 
 def read_obo(path: Path, problems: Problems) -> Iterator[Concept]:
-    """The terms with their names and synonyms; the type is the namespace. Obsolete terms are left out and noted."""
+    """The terms with their names and synonyms; the namespace is the type. Obsolete terms are left out and noted."""
     default: tuple[str, ...] = ()
     obsolete = 0
     for kind, number, values in _stanzas(path, problems):
@@ -131,7 +121,7 @@ def read_obo(path: Path, problems: Problems) -> Iterator[Concept]:
 
 
 def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, Values]]:
-    """The parts of a file: what it is, the line where it starts, and the values of each tag."""
+    """The stanzas of a file, its header first: kind, line of the start, values of each tag."""
     kind, start = "header", 1
     values: Values = defaultdict(list)
     for number, line in read_lines(path):
@@ -144,7 +134,11 @@ def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, Values]
         elif not (tag := _TAG.fullmatch(line)):
             problems.add(path, number, f"{shorten(line)} is no line of an OBO file; write tag: value")
         elif tag[1] == "synonym":
-            _add_synonym(values, tag[2], path, number, problems)
+            synonym = _QUOTED.fullmatch(tag[2])
+            if not synonym or not _plain(synonym[1]):
+                problems.add(path, number, f'{shorten(tag[2])} is no synonym; write synonym: "name" EXACT []')
+            elif (synonym[2] or "RELATED") in SAME_MEANING:
+                values["synonym"].append(_plain(synonym[1]))
         elif tag[1] in ("id", "name", "namespace", "default-namespace", "is_obsolete"):
             value = _plain(_MODIFIERS.sub("", tag[2]))
             if value:
@@ -152,28 +146,16 @@ def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, Values]
     yield kind, start, values
 
 
-def _add_synonym(values: Values, value: str, path: Path, number: int, problems: Problems) -> None:
-    found = _QUOTED.fullmatch(value)
-    if not found or not _plain(found[1]):
-        problems.add(path, number, f'{shorten(value)} is no synonym; write synonym: "name" EXACT []')
-    elif (found[2] or "RELATED") in SAME_MEANING:
-        values["synonym"].append(_plain(found[1]))
-
-
 def _plain(value: str) -> str:
     """The value without its escapes, on one line."""
-    return " ".join(_ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value).split())
+    return " ".join(_ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), value).split())
 
 
-# --- UMLS: the names of concepts in MRCONSO.RRF, their semantic types in MRSTY.RRF where it lies beside.
-#
-# Columns as in the reference manual, https://www.ncbi.nlm.nih.gov/books/NBK9685/ (tables of MRCONSO.RRF and
-# MRSTY.RRF).
+# UMLS: columns as in the reference manual, https://www.ncbi.nlm.nih.gov/books/NBK9685/
 
-
-Name = namedtuple("Name", "cui lat ts lui stt sui ispref aui saui scui sdui sab tty code str srl suppress cvf")
+UmlsName = namedtuple("UmlsName", "cui lat ts lui stt sui ispref aui saui scui sdui sab tty code str srl suppress cvf")
 """A row of MRCONSO.RRF."""
-SemanticType = namedtuple("SemanticType", "cui tui stn sty atui cvf")
+UmlsType = namedtuple("UmlsType", "cui tui stn sty atui cvf")
 """A row of MRSTY.RRF."""
 
 
@@ -183,57 +165,53 @@ def read_umls(path: Path, problems: Problems, language: str = "ENG") -> Iterator
     languages: Counter[str] = Counter()
     suppressed = 0
 
-    def kept() -> Iterator[Name]:
+    def kept() -> Iterator[UmlsName]:
         nonlocal suppressed
-        for row in map(Name._make, _rows(path, Name._fields, "str", problems)):
+        for row in map(UmlsName._make, _rows(path, UmlsName._fields, "str", problems)):
             languages[row.lat] += 1
             if row.lat == language and row.suppress != "N":
                 suppressed += 1
             elif row.lat == language:
                 yield row
 
-    # rows of one concept follow each other in the file; where they do not, whoever collects concepts joins them by id
+    # rows of a concept are adjacent; where they are not, the lexicon joins concepts by id
     for concept, rows in groupby(kept(), key=lambda row: row.cui):
         ranked = sorted(rows, key=lambda row: (row.ts, row.stt, row.ispref) != ("P", "PF", "Y"))
         yield Concept(concept, tuple(row.str for row in ranked), types.get(concept, ()))
-    total, spoken = languages.total(), languages[language]
-    if total and not spoken:
+    total, own = languages.total(), languages[language]
+    if total and not own:
         raise CorpusError(
             f"{path}: none of its {total:,} names is in language {language!r}; "
             f"choose one of {', '.join(sorted(set(languages) - {language}))} with --language"
         )
-    if total > spoken or suppressed:
-        others = f"{total - spoken:,} names in other languages than {language}"
+    if total > own or suppressed:
+        others = f"{total - own:,} names in other languages than {language}"
         problems.note(path, f"{others} and {suppressed:,} suppressed ones are left out")
 
 
 def _types(path: Path, problems: Problems) -> dict[str, tuple[str, ...]]:
-    """The semantic types of each concept, from the MRSTY.RRF beside; none where there is no such file."""
+    """The semantic types of each concept, from the MRSTY.RRF in the same folder if there is one."""
     names = (path.name.replace("MRCONSO", "MRSTY"), "MRSTY.RRF", "MRSTY.RRF.gz")
     beside = next((path.with_name(name) for name in names if path.with_name(name).exists()), None)
     if beside is None or beside == path:
         problems.note(path, "there is no MRSTY.RRF beside it; concepts have no semantic types")
         return {}
     types: dict[str, list[str]] = defaultdict(list)
-    for row in map(SemanticType._make, _rows(beside, SemanticType._fields, "sty", problems)):
+    for row in map(UmlsType._make, _rows(beside, UmlsType._fields, "sty", problems)):
         types[row.cui].append(sys.intern(row.sty))
     return {concept: tuple(names) for concept, names in types.items()}
 
 
 def _rows(path: Path, columns: tuple[str, ...], needed: str, problems: Problems) -> Iterator[list[str]]:
-    """The rows of an RRF file: every column ends in |, also the last one; the first and the needed one are filled."""
-    place = columns.index(needed)
+    """The rows of an RRF file, where every column ends in |; the first and the needed column must not be empty."""
+    needed_at = columns.index(needed)
     for number, line in read_lines(path):
         row = line.split("|")
         if len(row) != len(columns) + 1 or row[-1].strip():
-            problems.add(
-                path,
-                number,
-                f"{len(row) - 1} columns that end in | where {len(columns)} are needed; use the file as UMLS has it",
-            )
-        elif not row[0].strip() or not row[place].strip():
-            problems.add(
-                path, number, f"a row without {columns[0].upper()} or {needed.upper()}; use the file as UMLS has it"
-            )
+            reason = f"{len(row) - 1} columns that end in | where {len(columns)} are needed"
+            problems.add(path, number, f"{reason}; use the file as UMLS has it")
+        elif not row[0].strip() or not row[needed_at].strip():
+            reason = f"a row without {columns[0].upper()} or {needed.upper()}"
+            problems.add(path, number, f"{reason}; use the file as UMLS has it")
         else:
             yield row[:-1]

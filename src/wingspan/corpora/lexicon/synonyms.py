@@ -1,7 +1,7 @@
-"""Synonyms from a corpus itself, for fields that no knowledge base covers (the first limitation that paper 000 names).
+"""Synonyms from a corpus, for fields that no knowledge base covers (the first limitation that paper 000 names).
 
-Three ways: mentions that share a concept id, definitions of abbreviations, and mentions of one coreference chain. Use
-the training part only: synonyms found in a test corpus would tell its names.
+They come from mentions with the same concept id, from definitions of abbreviations, and from mentions in one
+coreference chain. Use the training part only: synonyms from a test corpus would give away its names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wingspan.corpora.lexicon.concepts import Concept
 from wingspan.text import Document, Entity, Span
@@ -22,17 +22,17 @@ _PRONOUN = re.compile(
 
 
 def found_synonyms(documents: Sequence[Document]) -> dict[str, list[Concept]]:
-    """The concepts that each way finds; those with one name only are left out, for they have no synonym."""
-    ways = {
+    """The concepts from each source of synonyms; those with a single name are left out."""
+    sources = {
         "concept ids": _by_concept_id(documents),
         "abbreviations": _by_abbreviation(documents),
         "coreference chains": _by_chain(documents),
     }
-    return {way: [concept for concept in found if len(concept.names) > 1] for way, found in ways.items()}
+    return {source: [concept for concept in concepts if len(concept.names) > 1] for source, concepts in sources.items()}
 
 
 class _Names:
-    """The names of one concept, the most frequent first; spellings that differ in case are one name."""
+    """The names of one concept, the most frequent first; case is ignored."""
 
     def __init__(self) -> None:
         self.spellings: dict[str, Counter[str]] = defaultdict(Counter)
@@ -49,24 +49,24 @@ class _Names:
 
 
 def _by_concept_id(documents: Iterable[Document]) -> Iterator[Concept]:
-    """Mentions with the same id. One that names several concepts ("D1|D2") is compared as a whole."""
-    found: dict[str, _Names] = defaultdict(_Names)
+    """Mentions with the same id; several ids of a mention ("D1|D2") are compared as a whole."""
+    by_id: dict[str, _Names] = defaultdict(_Names)
     for document in documents:
         for entity in document.entities:
             concept = _concept_id(entity)
             if concept.lower() not in _UNKNOWN:
-                found[concept].add(document.text_of(entity), entity.label)
-    return (names.concept(id) for id, names in found.items())
+                by_id[concept].add(document.text_of(entity), entity.label)
+    return (names.concept(id) for id, names in by_id.items())
 
 
 def _concept_id(entity: Entity) -> str:
-    """The id as most readers keep it, or as BigBIO's records have it, all of them; empty where there is none."""
+    """The id as most readers keep it, or all ids of BigBIO's records; empty if there is none."""
     concept: Any = entity.meta.get("concept_id")
     if isinstance(concept, str):
         return concept.strip()
     rows: Any = entity.meta.get("normalized")
     ids = [row.get("db_id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return "|".join(one.strip() for one in ids if isinstance(one, str))
+    return "|".join(id.strip() for id in ids if isinstance(id, str))
 
 
 def _by_abbreviation(documents: Sequence[Document]) -> Iterator[Concept]:
@@ -75,14 +75,14 @@ def _by_abbreviation(documents: Sequence[Document]) -> Iterator[Concept]:
     for document in documents:
         for entity in document.entities:
             labels[document.text_of(entity).lower()][entity.label] = None
-    found: dict[str, _Names] = defaultdict(_Names)
+    by_long_form: dict[str, _Names] = defaultdict(_Names)
     for document in documents:
         for short, long in abbreviations(document.text):
             for label in labels.get(short.lower(), {}) | labels.get(long.lower(), {}):
-                names = found[f"abbreviation:{' '.join(long.lower().split())}"]
+                names = by_long_form[f"abbreviation:{' '.join(long.lower().split())}"]
                 names.add(long, label)
                 names.add(short, label)
-    return (names.concept(id) for id, names in found.items())
+    return (names.concept(id) for id, names in by_long_form.items())
 
 
 def _by_chain(documents: Iterable[Document]) -> Iterator[Concept]:
@@ -100,7 +100,7 @@ def _by_chain(documents: Iterable[Document]) -> Iterator[Concept]:
 
 
 def _chains(document: Document) -> Iterator[list[Span]]:
-    """Chains as characters; what is no [first word, last word] of the document is no mention of ours."""
+    """Chains as ranges of characters; malformed ranges of words are skipped."""
     clusters: Any = document.meta.get("clusters")
     words = document.words or ()
     for cluster in clusters if isinstance(clusters, list) else ():
@@ -112,50 +112,40 @@ def _chains(document: Document) -> Iterator[list[Span]]:
         ]
 
 
-# --- Abbreviations and what they stand for, where brackets say so: "breast cancer (BC)" or "BC (breast cancer)".
-#
-# After Schwartz and Hearst, "A simple algorithm for identifying abbreviation definitions in biomedical text" (PSB
-# 2003): the characters of the short form are looked for in the words before it, from right to left.
-
+# Abbreviations, "breast cancer (BC)" or "BC (breast cancer)", after Schwartz and Hearst, "A simple algorithm for
+# identifying abbreviation definitions in biomedical text" (PSB 2003): the characters of the short form are matched with
+# the words before it, from right to left.
 
 _BRACKETS = re.compile(r"\(\s*([^()]*[^()\s])\s*\)")
 _NEW_SENTENCE = re.compile(r"[.!?;:]\s|[()\[\]\n]")
 _INSIDE_END = re.compile(r"\s*[;,]\s")
 _TOKEN = re.compile(r"\S+")
-_MOST_CHARACTERS, _MOST_WORDS = 10, 2
 
 
-class Abbreviation(NamedTuple):
-    """A short form and its long form, as the text writes them."""
-
-    short: str
-    long: str
-
-
-def abbreviations(text: str) -> Iterator[Abbreviation]:
-    """The definitions in a text, in order."""
+def abbreviations(text: str) -> Iterator[tuple[str, str]]:
+    """The definitions in a text, in order: short form and long form, as written."""
     for brackets in _BRACKETS.finditer(text):
         inside = _INSIDE_END.split(brackets[1])[0]
         before = _NEW_SENTENCE.split(text[: brackets.start()].rstrip()[-400:])[-1]
         if _is_short_form(inside):
             if long := _long_form(inside, _last_words(before, inside)):
-                yield Abbreviation(inside, long)
+                yield inside, long
         elif (words := before.split()) and _is_short_form(words[-1]) and (long := _long_form(words[-1], inside)):
-            yield Abbreviation(words[-1], long)
+            yield words[-1], long
 
 
 def _is_short_form(term: str) -> bool:
     """Two to ten characters in one or two words, with a letter, starting with a letter or digit."""
     return (
-        2 <= len(term) <= _MOST_CHARACTERS
-        and len(term.split()) <= _MOST_WORDS
+        2 <= len(term) <= 10
+        and len(term.split()) <= 2
         and term[0].isalnum()
         and any(character.isalpha() for character in term)
     )
 
 
 def _last_words(text: str, short: str) -> str:
-    """As many words before the brackets as the long form may have."""
+    """The last words of a text, as many as the long form may have."""
     most = min(len(short) + 5, 2 * len(short))
     starts = [word.start() for word in _TOKEN.finditer(text)]
     return text[starts[-most:][0] :] if starts else ""
@@ -165,8 +155,8 @@ def _long_form(short: str, candidate: str) -> str | None:
     """The shortest end of the candidate with the short form's characters in order, the first at a word's start."""
     candidate = candidate.rstrip()
     at = len(candidate)
-    wanted = [character for character in short.lower() if character.isalnum()]
-    for number, character in reversed(list(enumerate(wanted))):
+    characters = [character for character in short.lower() if character.isalnum()]
+    for number, character in reversed(list(enumerate(characters))):
         at -= 1
         while at >= 0 and (
             candidate[at].lower() != character or (number == 0 and at > 0 and candidate[at - 1].isalnum())
