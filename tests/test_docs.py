@@ -200,14 +200,15 @@ def test_the_layers_are_the_contracts():
 
 def test_the_tree_is_the_packages():
     (drawn,) = (b.code for b in blocks(ROOT / "docs" / "architecture.md") if b.code.startswith("wingspan/"))
-    listed, path = [], Path()
+    listed, path = set(), Path()
     for line in drawn.splitlines()[1:]:
         name, depth = line.split()[0], len(line) - len(line.lstrip())
         path = Path(*path.parts[: depth // 2 - 1], name)
-        listed.append((path / "__init__.py" if name.endswith("/") else path).as_posix())
+        listed.add((path / "__init__.py" if name.endswith("/") else path).as_posix())
     package = ROOT / "src" / "wingspan"
-    modules = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
-    assert sorted(listed) == sorted(modules - {"__init__.py", "__main__.py"})
+    modules = {path.relative_to(package).as_posix() for path in package.rglob("*.py")} - {"__init__.py", "__main__.py"}
+    assert listed - modules == set(), "listed on the page, but not in the package"
+    assert modules - listed == set(), "in the package, but not listed on the page"
 
 
 PLACES = [ROOT / folder for folder in ("", "src/wingspan", "tests", "benchmarks")]
