@@ -211,13 +211,6 @@ def test_the_tree_is_the_packages():
     assert modules - listed == set(), "in the package, but not listed on the page"
 
 
-def test_the_walks_name_what_there_is():
-    walks = [b.code for b in blocks(ROOT / "docs" / "architecture.md") if "─> " in b.code]
-    assert len(walks) == 2
-    for name in re.findall(r"(?<![\w.])[a-z_]+(?:\.\w+)+", "".join(walks)):
-        assert resolves(f"wingspan.{name}"), name
-
-
 PLACES = [ROOT / folder for folder in ("", "src/wingspan", "tests", "benchmarks")]
 PACKAGES = "corpora|evaluation|experiments|layers|objectives|recipe|recipe_json|recipes|report|training|views"
 NAMED = re.compile(rf"`(?:wingspan\.)?((?:{PACKAGES})(?:\.\w+)+)`")
@@ -256,6 +249,13 @@ def test_named_settings_variants_tests_and_extras_exist():
     assert {"spacy", "hub", "tensorboard"} <= set(PROJECT["project"]["optional-dependencies"])
     assert "<!-- results:bundling -->" in readme
     assert "<!-- /results -->" in readme
+
+
+def test_the_walks_name_what_there_is():
+    walks = [b.code for b in blocks(ROOT / "docs" / "architecture.md") if "─> " in b.code]
+    assert len(walks) == 2
+    for name in re.findall(r"(?<![\w.])[a-z_]+(?:\.\w+)+", "".join(walks)):
+        assert resolves(f"wingspan.{name}"), name
 
 
 def test_the_examples_are_the_generated_corpus():
