@@ -253,6 +253,13 @@ def test_named_settings_variants_tests_and_extras_exist():
     assert "<!-- /results -->" in readme
 
 
+def test_the_walks_name_what_there_is():
+    walks = [b.code for b in blocks(ROOT / "docs" / "architecture.md") if "─> " in b.code]
+    assert len(walks) == 2
+    for name in re.findall(r"(?<![\w.])[a-z_]+(?:\.\w+)+", "".join(walks)):
+        assert resolves(f"wingspan.{name}"), name
+
+
 def test_the_examples_are_the_generated_corpus():
     for name, part, number in zip(("train", "dev", "test"), corpus(), (40, 10, 10), strict=True):
         assert tuple(read(ROOT / "examples" / f"{name}.jsonl")) == part[:number]
