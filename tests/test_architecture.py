@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "wingspan"
@@ -33,3 +35,13 @@ def test_text_corpora_and_scores_import_no_torch():
     code = "import sys; " + "; ".join(f"import wingspan.{name}" for name in modules) + "; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+def test_a_class_name_has_one_meaning():
+    names = Counter(
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert not [name for name, count in names.items() if count > 1]
