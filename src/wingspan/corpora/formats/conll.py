@@ -276,8 +276,8 @@ def find_columns(
     if scheme is not None:
         return columns
     unread = Problems("skip")  # damaged lines are reported when the sentences are read
-    found = sentences(path, columns, unread, check_tags=False)
-    detected = detect_scheme([row[column] for row in sentence.rows] for sentence in found for column in chosen)
+    unchecked = sentences(path, columns, unread, check_tags=False)
+    detected = detect_scheme([row[column] for row in sentence.rows] for sentence in unchecked for column in chosen)
     return replace(columns, scheme=detected)
 
 
@@ -352,15 +352,15 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
             f"{path}: the last column holds no tags such as O, B-PER, I-PER; the file is in another format, "
             "or its tags are in another column"
         )
-    found = [len(columns) - 1]
+    layers = [len(columns) - 1]
     for at in range(len(columns) - 2, 0, -1):
         column = columns[at]
         if column.others or column.bare or column.empty:
             break
         if column.labels and column.labels <= _CHUNKS and not last.labels <= _CHUNKS:
             break
-        found.append(at)
-    return tuple(reversed(found))
+        layers.append(at)
+    return tuple(reversed(layers))
 
 
 def _column(path: Path, column: int, width: int) -> int:
@@ -419,8 +419,8 @@ def parse(tag: str) -> tuple[str, str | None]:
     """A tag's prefix letter ("" if it has none) and its label (None outside entities)."""
     if tag in _OUTSIDE:
         return "", None
-    if found := _PREFIXED.fullmatch(tag):
-        return found[1], found[2]
+    if match := _PREFIXED.fullmatch(tag):
+        return match[1], match[2]
     if _BARE.fullmatch(tag):
         return tag, UNTYPED
     return "", tag
