@@ -60,7 +60,7 @@ def read(
         problems.note(path, f"{repairs} tags break the scheme {columns.scheme}; they are read as conlleval reads them")
 
 
-def _document(sentence: SentenceLines, columns: Columns, name: str) -> tuple[Document, int]:
+def _document(sentence: SentenceLines, columns: ConllColumns, name: str) -> tuple[Document, int]:
     words = tuple(row[columns.token] for row in sentence.rows)
     entities: dict[TaggedSpan, Entity] = {}  # two layers may have the same entity
     broken = 0
@@ -170,7 +170,7 @@ _CHUNKS = frozenset(
 
 
 @dataclass(frozen=True)
-class Columns:
+class ConllColumns:
     """The columns of a file: where the words are, where the tags, and in which scheme."""
 
     tabs: bool
@@ -256,7 +256,7 @@ class _ColumnValues:
 
 def find_columns(
     path: Path, token: int | None = None, tags: Sequence[int] | None = None, scheme: str | None = None
-) -> Columns | None:
+) -> ConllColumns | None:
     """The columns of a file, or None if it has no words; arguments that are not given are found out."""
     tabs, values = _survey(path)
     while len(values) > 1 and values[-1].empty:
@@ -272,7 +272,7 @@ def find_columns(
         free = free[1:]  # the first column numbers the words
     place = (free[0] if free else 0) if token is None else _column(path, token, width)
     others = tuple(column for column in free if column != place)
-    columns = Columns(tabs, width, place, chosen, others, scheme or "IOB2")
+    columns = ConllColumns(tabs, width, place, chosen, others, scheme or "IOB2")
     if scheme is not None:
         return columns
     unread = Problems("skip")  # damaged lines are reported when the sentences are read
@@ -281,7 +281,9 @@ def find_columns(
     return replace(columns, scheme=detected)
 
 
-def sentences(path: Path, columns: Columns, problems: Problems, check_tags: bool = True) -> Iterator[SentenceLines]:
+def sentences(
+    path: Path, columns: ConllColumns, problems: Problems, check_tags: bool = True
+) -> Iterator[SentenceLines]:
     """The sentences of a file. A sentence with a line that does not fit is reported and left out."""
     marks, group = 0, None
     sentence = SentenceLines(1, group)
