@@ -46,13 +46,6 @@ class Problems:
         self.notes.append(f"{path}: {message}")
 
 
-def open_text(path: Path) -> IO[str]:
-    """A text file, plain or gzipped, with its line ends as they are and no byte order mark."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open("rt", encoding="utf-8-sig", newline="")
-
-
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -312,8 +305,8 @@ def several(kind: Callable[[Any], T | None]) -> Callable[[Any], tuple[T, ...] | 
     def read(value: Any) -> tuple[T, ...] | None:
         if not isinstance(value, list) or not value:
             return None
-        found = tuple(item for item in map(kind, value) if item is not None)
-        return found if len(found) == len(value) and len(set(found)) == len(found) else None
+        items = tuple(item for item in map(kind, value) if item is not None)
+        return items if len(items) == len(value) and len(set(items)) == len(items) else None
 
     return read
 
@@ -327,14 +320,14 @@ def settings(value: Any) -> dict[str, str] | None:
     """Settings as `--set` takes them: `train.epochs = 3` is a dotted name with the text of its value."""
     if not isinstance(value, dict):
         return None
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     for name, part in value.items():
         if isinstance(part, dict):
             inner = settings(part) or {}
-            found |= {f"{name}.{key}": text for key, text in inner.items()}
+            flat |= {f"{name}.{key}": text for key, text in inner.items()}
         else:
-            found[name] = part if isinstance(part, str) else json.dumps(part)
-    return found
+            flat[name] = part if isinstance(part, str) else json.dumps(part)
+    return flat
 
 
 def path_from(folder: Path) -> Callable[[Any], Path | None]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wingspan.corpora.sentences import is_one_sentence, split_sentences
-from wingspan.corpora.words import SPLITTERS, each_word, split_whitespace, split_words, word_strings
+from wingspan.corpora.words import SPLITTERS, each_unspaced, each_word, split_words, word_strings
 from wingspan.text import Span
 
 # all of Unicode, with a good share of what splitting can get wrong
@@ -86,8 +86,8 @@ def test_a_word_of_ten_million_letters() -> None:
 
 
 def test_whitespace_splitter_keeps_signs() -> None:
-    assert [s for s in split_whitespace("a-b  c.\u3000d")] == [Span(0, 3), Span(5, 7), Span(8, 9)]
-    assert tuple(SPLITTERS["whitespace"]("a-b c")) == split_whitespace("a-b c")
+    assert list(each_unspaced("a-b  c.\u3000d")) == [Span(0, 3), Span(5, 7), Span(8, 9)]
+    assert tuple(SPLITTERS["whitespace"]("a-b c")) == tuple(each_unspaced("a-b c"))
     assert tuple(SPLITTERS["words"]("a-b c")) == split_words("a-b c")
 
 

@@ -102,16 +102,7 @@ def _validate(path: Path, format: str | Format | None, on_error: OnError) -> Cor
 def show(report: CorpusReport, console: Console) -> None:
     """A table of the figures, then labels, suspicious annotations, and problems with file and line."""
     figures = report.statistics
-    rows = [
-        ("documents", f"{figures.documents:,}"),
-        ("groups", f"{figures.groups:,}"),
-        ("words", f"{figures.words:,}"),
-        ("characters", f"{figures.characters:,}"),
-        ("entities", f"{figures.entities:,}"),
-        ("nested", f"{figures.nested:,}"),
-        ("discontinuous", f"{figures.discontinuous:,}"),
-        ("documents without entities", f"{figures.documents_without_entities:,}"),
-    ]
+    rows = [(key.replace("_", " "), f"{value:,}") for key, value in vars(figures).items() if isinstance(value, int)]
     Sheet(f"{report.path} ({report.format})", ("", "count"), rows).show(console)
     if figures.labels:
         Sheet("Labels", ("label", "entities"), [(label, f"{n:,}") for label, n in figures.labels.items()]).show(console)
@@ -120,10 +111,12 @@ def show(report: CorpusReport, console: Console) -> None:
     if known:
         lengths_of = [(name, *(f"{length:,}" for length in values.values())) for name, values in known]
         Sheet("Lengths in words", ("", *known[0][1]), lengths_of).show(console)
-    found = [(name, finding) for name, finding in figures.findings.items() if finding.count]
-    if found:
-        Sheet("Worth a look", ("", "count"), [(name, f"{finding.count:,}") for name, finding in found]).show(console)
-    lines = [f"  {name}: {'; '.join(finding.examples)}" for name, finding in found]
+    suspicious = [(name, finding) for name, finding in figures.findings.items() if finding.count]
+    if suspicious:
+        Sheet("Worth a look", ("", "count"), [(name, f"{finding.count:,}") for name, finding in suspicious]).show(
+            console
+        )
+    lines = [f"  {name}: {'; '.join(finding.examples)}" for name, finding in suspicious]
     if figures.fingerprint:
         lines.append(f"fingerprint {figures.fingerprint}")
     lines += [f"note: {note}" for note in report.notes[:SHOWN]]

@@ -33,18 +33,18 @@ def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:
 
 def overlapping(entities: Sequence[Entity]) -> set[int]:
     """The indices of all entities that share a character with another one."""
-    found: set[int] = set()
+    shared: set[int] = set()
     fragments = sorted((span.start, span.end, at) for at, entity in enumerate(entities) for span in entity.spans)
     # the two ends that reach furthest, of different entities: enough, because all entities that are open at one place
-    # overlap each other, and the earlier ones have been found when the later ones began
+    # overlap each other, and the earlier ones have been shared when the later ones began
     furthest: list[tuple[int, int]] = []
     for start, end, at in fragments:
         for reached, other in furthest:
             if other != at and start < reached:
-                found |= {at, other}
+                shared |= {at, other}
         ends = dict(sorted([*((owner, reached) for reached, owner in furthest), (at, end)], key=lambda item: item[1]))
         furthest = sorted(((reached, owner) for owner, reached in ends.items()), reverse=True)[:2]
-    return found
+    return shared
 
 
 def _width(entity: Entity) -> int:
@@ -64,13 +64,13 @@ def _without_overlap(order: Iterable[Entity]) -> list[Entity]:
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans in order, with overlapping ones merged."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(spans):
-        if found and span.start < found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        if merged and span.start < merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
         else:
-            found.append(span)
-    return tuple(found)
+            merged.append(span)
+    return tuple(merged)
 
 
 def _is_taken(span: Span, taken: list[Span]) -> bool:

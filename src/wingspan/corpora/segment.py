@@ -247,7 +247,7 @@ class GoldPlacer:
         if self.next == len(entities) or entities[self.next].start > owned_to:
             return ()
         starts, ends = [word.start for word in words], [word.end for word in words]
-        found: dict[Entity, None] = {}  # two mentions moved to the same words are one
+        placed_here: dict[Entity, None] = {}  # two mentions moved to the same words are one
         while self.next < len(entities) and entities[self.next].start <= owned_to:
             entity = entities[self.next]
             self.next += 1
@@ -263,9 +263,9 @@ class GoldPlacer:
                 self._tell(entity, "cut")
             else:
                 placed = Entity(entity.label, spans, entity.score, entity.meta)
-                found.setdefault(placed)
+                placed_here.setdefault(placed)
                 self._tell(entity, "exact" if exact else "moved", placed)
-        return tuple(found)
+        return tuple(placed_here)
 
     def close(self) -> None:
         """After the last window: all remaining entities lie after the last word."""

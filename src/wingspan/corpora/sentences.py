@@ -82,14 +82,14 @@ def split_sentences(text: str, words: Sequence[Span], keep: Iterable[Span] = ())
 
     `keep` are character ranges that no sentence end may cut, such as the hulls of gold entities.
     """
-    found: list[Span] = []
+    sentences: list[Span] = []
     start: int | None = None
     for word, ends in mark_sentence_ends(text, words, keep):
         start = word.start if start is None else start
         if ends:
-            found.append(Span(start, word.end))
+            sentences.append(Span(start, word.end))
             start = None
-    return tuple(found)
+    return tuple(sentences)
 
 
 class _KeptRanges:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from wingspan.corpora.overlaps import nested_and_crossing
@@ -156,15 +159,9 @@ def fingerprint(digests: Sequence[bytes], entities: int) -> str:
 
 def quantiles(counts: Counter[int]) -> dict[str, int]:
     """Quantiles of lengths given as length -> how often; each is a length that occurs (nearest rank)."""
-    total = counts.total()
-    if not total:
+    lengths = sorted(counts)
+    passed = list(accumulate(counts[length] for length in lengths))
+    if not counts.total():
         return {}
-    found: dict[str, int] = {}
-    for name, share in QUANTILES.items():
-        rank, passed = max(1, -(-total * share // 1)), 0
-        for length in sorted(counts):
-            passed += counts[length]
-            if passed >= rank:
-                found[name] = length
-                break
-    return found
+    ranks = {name: max(1, math.ceil(passed[-1] * share)) for name, share in QUANTILES.items()}
+    return {name: lengths[bisect_left(passed, rank)] for name, rank in ranks.items()}

@@ -64,11 +64,6 @@ def word_strings(text: str) -> list[str]:
     return list(_WORD.findall(text))
 
 
-def split_whitespace(text: str) -> tuple[Span, ...]:
-    """The words of a text that is split already: everything between white space."""
-    return tuple(each_unspaced(text))
-
-
 def kind(character: str) -> str:
     """One letter for a class of characters: X upper case, x lower case, 9 digit, the character itself otherwise."""
     if character.isdigit():
@@ -105,12 +100,12 @@ class WordRanges:
 
     def exact(self, span: Span) -> Span | None:
         """The words that make up the span exactly, or None where an edge lies inside a word or on white space."""
-        found = self.touched(span)
-        return found if found.start < found.end and self.characters(found) == span else None
+        words = self.touched(span)
+        return words if words.start < words.end and self.characters(words) == span else None
 
-    def characters(self, found: Span) -> Span:
+    def characters(self, words: Span) -> Span:
         """A range of words as a range of characters."""
-        return Span(self.words[found.start].start, self.words[found.end - 1].end)
+        return Span(self.words[words.start].start, self.words[words.end - 1].end)
 
 
 def in_words(document: Document) -> tuple[list[str], list[tuple[Entity, tuple[Span, ...]]]]:
@@ -135,9 +130,9 @@ def _refuse_text_outside(document: Document, words: Sequence[Span]) -> None:
 def _placed(document: Document, words: Sequence[Span]) -> Iterator[tuple[Entity, tuple[Span, ...]]]:
     ranges = WordRanges(words)
     for entity in document.entities:
-        found = tuple(ranges.exact(span) for span in entity.spans)
-        fragments = tuple(span for span in found if span is not None)
-        if len(fragments) < len(found):
+        exact = tuple(ranges.exact(span) for span in entity.spans)
+        fragments = tuple(span for span in exact if span is not None)
+        if len(fragments) < len(exact):
             raise CorpusError(
                 f"document {document.id}: {entity.label!r} at {entity.start}-{entity.end} does not fall on word "
                 "boundaries; widen such entities with `wingspan convert --lossy`"

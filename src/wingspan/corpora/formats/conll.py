@@ -60,7 +60,7 @@ def read(
         problems.note(path, f"{repairs} tags break the scheme {columns.scheme}; they are read as conlleval reads them")
 
 
-def _document(sentence: SentenceLines, columns: Columns, name: str) -> tuple[Document, int]:
+def _document(sentence: SentenceLines, columns: ConllColumns, name: str) -> tuple[Document, int]:
     words = tuple(row[columns.token] for row in sentence.rows)
     entities: dict[TaggedSpan, Entity] = {}  # two layers may have the same entity
     broken = 0
@@ -170,7 +170,7 @@ _CHUNKS = frozenset(
 
 
 @dataclass(frozen=True)
-class Columns:
+class ConllColumns:
     """The columns of a file: where the words are, where the tags, and in which scheme."""
 
     tabs: bool
@@ -256,7 +256,7 @@ class _ColumnValues:
 
 def find_columns(
     path: Path, token: int | None = None, tags: Sequence[int] | None = None, scheme: str | None = None
-) -> Columns | None:
+) -> ConllColumns | None:
     """The columns of a file, or None if it has no words; arguments that are not given are found out."""
     tabs, values = _survey(path)
     while len(values) > 1 and values[-1].empty:
@@ -272,16 +272,18 @@ def find_columns(
         free = free[1:]  # the first column numbers the words
     place = (free[0] if free else 0) if token is None else _column(path, token, width)
     others = tuple(column for column in free if column != place)
-    columns = Columns(tabs, width, place, chosen, others, scheme or "IOB2")
+    columns = ConllColumns(tabs, width, place, chosen, others, scheme or "IOB2")
     if scheme is not None:
         return columns
     unread = Problems("skip")  # damaged lines are reported when the sentences are read
-    found = sentences(path, columns, unread, check_tags=False)
-    detected = detect_scheme([row[column] for row in sentence.rows] for sentence in found for column in chosen)
+    unchecked = sentences(path, columns, unread, check_tags=False)
+    detected = detect_scheme([row[column] for row in sentence.rows] for sentence in unchecked for column in chosen)
     return replace(columns, scheme=detected)
 
 
-def sentences(path: Path, columns: Columns, problems: Problems, check_tags: bool = True) -> Iterator[SentenceLines]:
+def sentences(
+    path: Path, columns: ConllColumns, problems: Problems, check_tags: bool = True
+) -> Iterator[SentenceLines]:
     """The sentences of a file. A sentence with a line that does not fit is reported and left out."""
     marks, group = 0, None
     sentence = SentenceLines(1, group)
@@ -352,15 +354,15 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
             f"{path}: the last column holds no tags such as O, B-PER, I-PER; the file is in another format, "
             "or its tags are in another column"
         )
-    found = [len(columns) - 1]
+    layers = [len(columns) - 1]
     for at in range(len(columns) - 2, 0, -1):
         column = columns[at]
         if column.others or column.bare or column.empty:
             break
         if column.labels and column.labels <= _CHUNKS and not last.labels <= _CHUNKS:
             break
-        found.append(at)
-    return tuple(reversed(found))
+        layers.append(at)
+    return tuple(reversed(layers))
 
 
 def _column(path: Path, column: int, width: int) -> int:
@@ -419,8 +421,8 @@ def parse(tag: str) -> tuple[str, str | None]:
     """A tag's prefix letter ("" if it has none) and its label (None outside entities)."""
     if tag in _OUTSIDE:
         return "", None
-    if found := _PREFIXED.fullmatch(tag):
-        return found[1], found[2]
+    if match := _PREFIXED.fullmatch(tag):
+        return match[1], match[2]
     if _BARE.fullmatch(tag):
         return tag, UNTYPED
     return "", tag

@@ -134,8 +134,8 @@ def _read_list(path: Path, problems: Problems) -> Iterator[tuple[int, Json]]:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def write_list(records: Iterable[Json], path: Path) -> None:
