@@ -57,8 +57,7 @@ def workspace(tmp_path, monkeypatch, folders):
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
     monkeypatch.setattr(corpora, "gather", few_documents)
-    for module in (demo, train_run):
-        monkeypatch.setattr(module, "prepare", few_epochs)
+    monkeypatch.setattr(train_run, "prepare", few_epochs)
     monkeypatch.setattr(demo, "corpus", lambda: tuple(part[:6] for part in corpus()))
     known = set(sys.modules)
     yield tmp_path
