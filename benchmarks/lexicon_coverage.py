@@ -18,9 +18,8 @@ from wingspan.corpora.formats import read
 from wingspan.corpora.lexicon import Lexicon, coverage
 from wingspan.corpora.lexicon.concepts import Concept, read_concepts
 from wingspan.corpora.lexicon.synonyms import found_synonyms
-from wingspan.corpora.statistics import content_digest, fingerprint
 from wingspan.files import Problems
-from wingspan.text import Document
+from wingspan.text import Document, content_digest, fingerprint
 
 PARTS = ("train", "dev", "test")
 # corpus -> its folder, the type of its entities, and the share of entities with synonyms in UMLS that table 1 prints

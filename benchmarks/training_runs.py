@@ -59,7 +59,8 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
     import torch
     from rich.console import Console
 
-    from wingspan.training.corpora import Corpora, corpus_fingerprint
+    from wingspan.text import corpus_fingerprint
+    from wingspan.training.corpora import Corpora
     from wingspan.training.run import TrainingJob, prepare, run
 
     torch.set_num_threads(1)

@@ -5,7 +5,9 @@ Documents count in code points of their text; sentences count in words. The two 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -179,3 +181,24 @@ def _without_relations(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_relations(part) for key, part in value.items() if key not in ABOUT_ENTITIES}
     return [_without_relations(part) for part in value] if isinstance(value, list) else value
+
+
+def content_digest(document: Document) -> bytes:
+    """The sha256 of text and entities; ids, scores, words and meta do not count, so formats do not matter."""
+    entities = [[entity.label, [list(span) for span in entity.spans]] for entity in document.entities]
+    return hashlib.sha256(json.dumps([document.text, entities]).encode()).digest()
+
+
+def fingerprint(digests: Sequence[bytes], entities: int) -> str:
+    """One name for the content: the sha256 over all documents in any order, and how many documents and entities."""
+    whole = hashlib.sha256(b"".join(sorted(digests))).hexdigest()
+    return f"sha256:{whole}-{len(digests)}-{entities}"
+
+
+def corpus_fingerprint(documents: Iterable[Document]) -> str:
+    """The fingerprint of documents."""
+    digests, entities = [], 0
+    for document in documents:
+        digests.append(content_digest(document))
+        entities += len(document.entities)
+    return fingerprint(digests, entities)

@@ -89,7 +89,7 @@ def test_killed_twice_and_at_a_random_moment(undisturbed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("where", "number"), [("write_weights", 1), ("write_weights", 4), ("write_json", 3), ("write_text", 5)]
+    ("where", "number"), [("write_weights", 1), ("write_weights", 4), ("write_json", 4), ("write_text", 5)]
 )
 def test_killed_while_a_state_is_written(undisturbed, tmp_path, where, number):
     folder = tmp_path / "run"

@@ -14,9 +14,8 @@ from rich.console import Console
 from wingspan.cli import app
 from wingspan.corpora import split as splitting
 from wingspan.corpora.formats import read, write
-from wingspan.corpora.statistics import content_digest, fingerprint
 from wingspan.files import CorpusError, OnError, Problems
-from wingspan.text import Document
+from wingspan.text import Document, corpus_fingerprint
 from wingspan.views.tables import Sheet
 
 
@@ -122,8 +121,7 @@ def split_corpus(
 def _write(path: Path, documents: Sequence[Document]) -> Part:
     write(documents, path, "jsonl")
     labels = Counter(entity.label for document in documents for entity in document.entities)
-    digests = [content_digest(document) for document in documents]
-    return Part(path, len(documents), labels, fingerprint(digests, labels.total()))
+    return Part(path, len(documents), labels, corpus_fingerprint(documents))
 
 
 def show(division: Division, console: Console) -> None:

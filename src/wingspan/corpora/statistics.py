@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
 from wingspan.corpora.overlaps import nested_and_crossing
 from wingspan.corpora.words import WordRanges, text_key, word_spans
-from wingspan.text import Document
+from wingspan.text import Document, content_digest, fingerprint
 
 QUANTILES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
 EXAMPLES = 5
@@ -143,18 +142,6 @@ def _look_for_copies(
         if seen[key] != digest:
             findings["same text, other entities"].add(document.id)
     seen.setdefault(key, digest)
-
-
-def content_digest(document: Document) -> bytes:
-    """The sha256 of text and entities; ids, scores, words and meta do not count, so formats do not matter."""
-    entities = [[entity.label, [list(span) for span in entity.spans]] for entity in document.entities]
-    return hashlib.sha256(json.dumps([document.text, entities]).encode()).digest()
-
-
-def fingerprint(digests: Sequence[bytes], entities: int) -> str:
-    """One name for the content: the sha256 over all documents in any order, and how many documents and entities."""
-    whole = hashlib.sha256(b"".join(sorted(digests))).hexdigest()
-    return f"sha256:{whole}-{len(digests)}-{entities}"
 
 
 def quantiles(counts: Counter[int]) -> dict[str, int]:

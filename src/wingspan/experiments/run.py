@@ -38,8 +38,8 @@ from wingspan.files import atomic_write
 from wingspan.recipe import Recipe, expect, made_by
 from wingspan.recipe_json import as_json
 from wingspan.recognizer import Recognizer, usable_device
-from wingspan.text import Document
-from wingspan.training.corpora import Corpora, corpora_of, corpus_fingerprint, documents_of, lexicon_of
+from wingspan.text import Document, corpus_fingerprint
+from wingspan.training.corpora import Corpora, corpora_of, documents_of, lexicon_of
 from wingspan.training.fit import coverage_of
 from wingspan.training.journal import Journal, read_journal
 from wingspan.training.processes import last_words, settle_in, speak_into, starting

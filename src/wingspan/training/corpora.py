@@ -6,7 +6,7 @@ Everything about the data that a training settles before it looks at the recipe 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +15,6 @@ from wingspan.corpora.formats import read
 from wingspan.corpora.leaks import Leaks, OnLeak, find_leaks
 from wingspan.corpora.lexicon import Lexicon, load
 from wingspan.corpora.lexicon.synonyms import found_synonyms
-from wingspan.corpora.statistics import content_digest, fingerprint
 from wingspan.labels import LabelSet
 from wingspan.layers.word_decoder import Synonyms
 from wingspan.text import Document
@@ -101,15 +100,6 @@ def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:
     if not documents:
         raise ValueError(f"{corpus}: there are no documents in it; check the file, and its format with --format")
     return documents
-
-
-def corpus_fingerprint(documents: Iterable[Document]) -> str:
-    """The fingerprint that `describe` computes, without its statistics, for which words have to be split."""
-    digests, entities = [], 0
-    for document in documents:
-        digests.append(content_digest(document))
-        entities += len(document.entities)
-    return fingerprint(digests, entities)
 
 
 # Leaks: training documents that are also in dev or test are dropped, stop the training, or are trained on.

@@ -25,8 +25,7 @@ from wingspan.evaluation.scores import Counts, Scores, recognition, spread
 from wingspan.evaluation.transfer import only
 from wingspan.model import States, tensors
 from wingspan.recognizer import Recognizer
-from wingspan.text import Document, Entity, Sentence
-from wingspan.training.corpora import corpus_fingerprint
+from wingspan.text import Document, Entity, Sentence, corpus_fingerprint
 from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral
 from wingspan.views.console import say
 from wingspan.views.tables import Sheet

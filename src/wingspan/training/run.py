@@ -41,8 +41,8 @@ from wingspan.recipe import Recipe
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
-from wingspan.text import Document
-from wingspan.training.corpora import Corpora, Corpus, corpora_of, corpus_fingerprint, handle_leaks, lexicon_of
+from wingspan.text import Document, corpus_fingerprint
+from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_of
 from wingspan.training.finish import (
     over_runs,
     proposal_recall,

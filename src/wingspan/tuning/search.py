@@ -27,7 +27,8 @@ from wingspan.recipe import Between, OneOf, Recipe
 from wingspan.recipe_json import SettingsFile, write_settings
 from wingspan.recipes import ranges
 from wingspan.recognizer import usable_device
-from wingspan.training.corpora import Corpora, corpus_fingerprint, gather, handle_leaks, lexicon_of
+from wingspan.text import corpus_fingerprint
+from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_of
 from wingspan.training.fit import fit
 from wingspan.training.loop import Progress
 from wingspan.training.run import TrainingJob, must_recognize, prepare, run
