@@ -26,7 +26,7 @@ NGRAM = 16
 """Letters and digits in an n-gram, about three words."""
 ANCHOR = 32
 """Letters and digits at the start of a sentence that are looked up before it is compared as a whole."""
-SAMPLED = 8
+SAMPLED = 8  # a power of two
 """One n-gram in 8, the same ones in every text, is looked up; the candidates are compared in full."""
 BOILERPLATE = 100
 """N-grams of more different articles than this are ignored."""
@@ -134,9 +134,9 @@ class Index:
         if len(key) < SHORTEST_NEAR:
             return
         sample = _sample(hashes)
-        known, common = np.unique(self.owners[self.ngrams.find(sample)[1]], return_counts=True)
-        if not len(known):
+        if not len(shared := self.ngrams.find(sample)[1]):
             return
+        known, common = np.unique(self.owners[shared], return_counts=True)
         # a sample estimates the share, so half the common n-grams that are needed make a candidate
         size = len(self._without_boilerplate(sample))
         likely = 2 * common * (1 + NEAR) >= NEAR * (size + self.sizes[known])
@@ -163,7 +163,7 @@ def resemblance(one: str, other: str) -> float:
 
 
 def _sample(hashes: Hashes) -> Hashes:
-    return np.unique(hashes[hashes % np.uint64(SAMPLED) == 0])
+    return np.unique(hashes[hashes & np.uint64(SAMPLED - 1) == 0])
 
 
 def ngram_hash(text: str, *widths: int) -> tuple[Hashes, ...]:
@@ -206,5 +206,7 @@ class HashTable:
         asked = np.flatnonzero(self.filter[hashes & np.uint64(len(self.filter) - 1)])
         first = np.searchsorted(self.hashes, hashes[asked], "left")
         counts = np.searchsorted(self.hashes, hashes[asked], "right") - first
+        if not counts.any():  # most texts share nothing
+            return first[:0], first[:0]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(asked, counts), self.order[np.repeat(first, counts) + within]

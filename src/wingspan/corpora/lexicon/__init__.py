@@ -13,12 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from mmap import mmap
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from wingspan.corpora.lexicon.concepts import Concept, read_concepts
 from wingspan.corpora.words import each_word
@@ -321,24 +317,3 @@ def require_overlap(coverage: LexiconCoverage, lexicon: Lexicon, corpus: str) ->
         f"{corpus}: of {counts.entities:,} entities {counts.known:,} are among the {lexicon.num_names:,} names of the "
         f"{len(lexicon):,} concepts, and none has a synonym; {fix}"
     )
-
-
-@dataclass(frozen=True)
-class Strings:
-    """Many strings in one run of UTF-8."""
-
-    text: bytes | mmap
-    ends: NDArray[np.int64]  # (N,)
-
-    @classmethod
-    def of(cls, strings: Iterable[str]) -> Strings:
-        """Packs strings."""
-        packed = [string.encode() for string in strings]
-        return cls(b"".join(packed), np.cumsum([len(string) for string in packed], dtype=np.int64))
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def __getitem__(self, number: int) -> str:
-        start = self.ends[number - 1] if number else 0
-        return self.text[start : self.ends[number]].decode()
