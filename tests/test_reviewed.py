@@ -98,7 +98,7 @@ def test_what_cannot_be_read_with_is_said():
 
 def test_two_labels_cannot_take_one_name():
     model: Recognizer = untrained()
-    with pytest.raises(ValueError, match="'Gene' would stand for two labels"):
+    with pytest.raises(ValueError, match="'Gene' would name two labels"):
         renamed(model, {"Drug": "Gene"})
     assert renamed(model, {"Drug": "Gene", "Gene": "Drug"}).labels.types["main"] == ("Gene", "Drug")
 
