@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from wingspan.layers.autocast import Weights, call_with_cast_weights, cast_together, type_to_learn_in
+from wingspan.layers.autocast import Weights, cast_together, type_to_learn_in
 
 WeightBias = tuple[Tensor, Tensor]  # weight and bias
 PartWeights = dict[str, list[Weights]]  # by part: weights and biases
@@ -212,11 +212,11 @@ def call_fused(model: Any, blocks: Sequence[Any], **inputs: Any) -> Any:
     """Calls a model that is trained under autocast with fused forward passes of its `blocks`.
 
     If a block is not what transformers built (adapters, hooks inside, frozen or computed weights), or is computed
-    twice, all of them stay as they are: `call_with_cast_weights`.
+    twice, all of them stay as they are.
     """
     dtype = type_to_learn_in(model)
     if dtype is None or not blocks or inputs.get("output_attentions") or not replaceable(model, blocks):
-        return call_with_cast_weights(model, **inputs)
+        return model(**inputs)
     try:
         for at in range(0, len(blocks), GROUP):
             group = blocks[at : at + GROUP]
