@@ -216,6 +216,11 @@ def gold_spans(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet) 
             if label is not None and not entity.discontinuous:
                 spans.add((int(first[entity.start]), int(past[entity.end - 1]), label))
         rows.append(sorted(spans))
+    return padded_spans(rows)
+
+
+def padded_spans(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Gold:
+    """The starts, ends and classes of each sentence's spans as arrays."""
     widest = max([len(row) for row in rows] + [1])
     table = np.zeros((len(rows), widest, 3), dtype=np.int64)
     mask = np.zeros((len(rows), widest), dtype=bool)

@@ -15,7 +15,7 @@ from safetensors.torch import load_model, save_model
 from torch import nn
 
 from wingspan.evaluation.calibration import Calibration
-from wingspan.files import atomic_path, atomic_write
+from wingspan.files import atomic_path, atomic_write, brief
 from wingspan.labels import LabelSet
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
@@ -63,17 +63,16 @@ def rebuild(
     recipe = from_json(saved.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
-    labels = read_labels(folder / "labels.json")
+    stored = read_object(folder / "labels.json")
+    try:
+        labels = LabelSet.from_dict(stored)
+    except ValueError as error:
+        raise ValueError(f"{folder / 'labels.json'}: damaged ({error}); copy or train the model again") from None
     part: Any = recipe.encoder
     try:
         encoder = part.func.rebuild(folder, **part.keywords)
         learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
-    except (
-        AssertionError,
-        KeyError,
-        RuntimeError,
-        TypeError,
-    ) as error:  # by parts with wrong settings
+    except (AssertionError, KeyError, RuntimeError, TypeError) as error:  # by parts with wrong settings
         raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({brief(error)})") from error
     return recipe, labels, learner
 
@@ -97,21 +96,6 @@ def predictor(learner: Learner) -> Learner:
     return Learner(learner.model, reading, {name: learner.weights[name] for name in reading})
 
 
-def read_labels(path: Path) -> LabelSet:
-    """The labels of a model folder."""
-    found = read_object(path)
-    try:
-        return LabelSet.from_dict(found)
-    except ValueError as error:
-        raise ValueError(f"{path}: damaged ({error}); copy or train the model again") from None
-
-
-def read_calibration(folder: Path) -> Calibration | None:
-    """The temperature and thresholds of a model that was calibrated."""
-    path = folder / CALIBRATION
-    return Calibration.from_dict(read_object(path), path) if path.is_file() else None
-
-
 def write_weights(path: Path, module: nn.Module) -> None:
     """Weights as safetensors."""
     try:
@@ -131,11 +115,6 @@ def read_weights(path: Path, module: nn.Module) -> None:
         raise ValueError(
             f"{path}: the weights do not fit or are damaged ({brief(error)}); copy or train the model again"
         ) from error
-
-
-def brief(error: Exception) -> str:
-    """The beginning of an error's message, on one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -167,117 +146,15 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-# The model card
-
-
-FIGURES = ("precision", "recall", "f1")
-INPUTS = {"recognition": '"Your text."', "typing": "[document_with_entities]"}
-
-
 def model_card(
     recipe: Recipe, labels: LabelSet, facts: Mapping[str, Any], calibration: Calibration | None = None
 ) -> str:
     """The README.md of a model, with front matter for the hub."""
+    from jinja2 import Environment, PackageLoader
+
     types = sorted({label for names in labels.types.values() for label in names})
-    return "\n".join([*front_matter(facts), *body(recipe, types, facts), *scores_mean(facts, calibration)]) + "\n"
-
-
-def front_matter(facts: Mapping[str, Any]) -> list[str]:
-    """YAML for the hub."""
-    lines = [
-        "---",
-        "library_name: wingspan",
-        "pipeline_tag: token-classification",
-        "tags: [wingspan, named-entity-recognition, span-based-ner]",
-    ]
-    scores = facts.get("test") or facts.get("dev")
-    if scores:
-        typing = scores.get("protocol") == "typing"
-        figures = {"accuracy": scores["accuracy"]} if typing else {name: scores["micro"][name] for name in FIGURES}
-        task = "Typing of given spans" if typing else "Named Entity Recognition"
-        lines += [
-            "model-index:",
-            "- name: wingspan model",
-            "  results:",
-            f"  - task: {{type: token-classification, name: {task}}}",
-            f"    dataset: {{name: '{'test' if facts.get('test') else 'dev'}', type: local}}",
-            "    metrics:",
-            *(f"    - {{type: {name}, value: {value:.2f}}}" for name, value in figures.items()),
-        ]
-    return [*lines, "---"]
-
-
-def body(recipe: Recipe, types: list[str], facts: Mapping[str, Any]) -> list[str]:
-    """The card itself: the system, how to use it, its scores and its training."""
-    lines = [
-        f"# A {recipe.name} model",
-        "",
-        f"System: {recipe.paper}",
-        "",
-        f"Entity types: {', '.join(types) if types else 'none'}.",
-        *about(recipe),
-        "Documents of any length are read in overlapping windows; nothing is cut off.",
-        "",
-        "```python",
-        "import wingspan",
-        "",
-        'model = wingspan.load("THIS FOLDER")',
-        f'for entity in model.predict({INPUTS[recipe.protocol]})[0].to_dict()["entities"]:',
-        '    print(entity["start"], entity["end"], entity["label"], entity["text"], entity["score"])',
-        "```",
-        "",
-    ]
-    for name in ("dev", "test"):
-        if facts.get(name):
-            lines.append(figures_of(name, facts[name]))
-    for name, known in facts.get("corpora", {}).items():
-        for part in ("dev", "test"):
-            if part in known:
-                micro = known[part]["micro"]
-                lines.append(
-                    f"- corpus {name} ({known['role']}), {part}, in its own labels: "
-                    f"precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, F1 {micro['f1']:.2f}"
-                )
-    if facts.get("proposals"):
-        recall, cells = facts["proposals"]["recall"], facts["proposals"]["cells_per_word"]
-        lines.append(f"Proposals: {recall:.2f}% of the entities are among the candidates, {cells:.2f} per word.")
-    if facts.get("leaks"):
-        lines += ["", facts["leaks"]["said"]]
-    for line in [*facts.get("encoder_lines", []), *facts.get("coverage", [])]:
-        lines += ["", line]
-    for name in ("seed", "train_fingerprint", "versions"):
-        if facts.get(name) is not None:
-            lines += ["", f"{name.replace('_', ' ').capitalize()}: {facts[name]}"]
-    return lines
-
-
-def about(recipe: Recipe) -> list[str]:
-    """The spans that the model considers, and how it decides."""
-    if recipe.protocol == "typing":
-        return ["It says the types of spans that are given with a document. It finds no entities itself."]
-    return [f"{recipe.scope.capitalize()}; {recipe.overlap} decoding; entities are read from {recipe.read_with}."]
-
-
-def figures_of(part: str, scores: Mapping[str, Any]) -> str:
-    """The scores of a part in one sentence."""
-    if scores.get("protocol") == "typing":
-        right = f"{scores['correct']} of {scores['total']} right"
-        return f"Typing accuracy on {part}, gold spans given: {scores['accuracy']:.2f} ({right})."
-    micro = scores["micro"]
-    return (
-        f"Strict {part} scores: precision {micro['precision']:.2f}, recall {micro['recall']:.2f}, "
-        f"F1 {micro['f1']:.2f} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)."
-    )
-
-
-def scores_mean(facts: Mapping[str, Any], calibration: Calibration | None) -> list[str]:
-    """Whether scores are calibrated, and the calibration error if it was measured."""
-    if calibration is None:
-        return ["", "Scores are not calibrated."]
-    lines = ["", f"Scores are calibrated: {calibration}, fitted on {calibration.facts.get('decisions')} decisions."]
-    if calibration.thresholds and (facts.get("test") or facts.get("dev")):
-        lines.append("The figures above were measured before these thresholds were chosen.")
-    for part, error in facts.get("calibration_error", {}).items():
-        what = "typed" if facts.get(part, {}).get("protocol") == "typing" else "found"
-        lines.append(f"Expected calibration error of {what} entities, {part}: {error:.2f} points.")
-    return lines
+    loader = PackageLoader("wingspan", "views")
+    cards = Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    cards.globals["figures"] = "precision {0[precision]:.2f}, recall {0[recall]:.2f}, F1 {0[f1]:.2f}".format
+    template = cards.get_template("model_card.md")
+    return template.render(recipe=recipe, types=types, facts=facts, calibration=calibration)

@@ -130,13 +130,6 @@ class Linkable(NamedTuple):
     temperature: float = 1.0  # of the calibrated scores
 
 
-class Joined(NamedTuple):
-    """Sets of fragments with their scores, and whether the work limit cut some off."""
-
-    groups: list[tuple[tuple[int, ...], float]]
-    capped: bool
-
-
 def buckets(gap: Array) -> Array:
     """The buckets of distances in units: a logarithmic scale with two steps per doubling."""
     return np.minimum((2 * np.log2(np.maximum(gap, 0) + 1) + 1e-4).astype(np.int64), BUCKETS - 1)
@@ -153,11 +146,14 @@ def link_chances(linkable: Linkable, rows: Array) -> Array:
     return np.where(gap >= 0, 1 / (1 + np.exp(-np.clip(scores, -60, 60))), 0.0)
 
 
-def join(scores: Sequence[float], chances: Array, least_chance: float = 0.5) -> Joined:
-    """Maximal sets of fragments of one label and sentence whose links all have at least this chance.
+def join(
+    scores: Sequence[float], chances: Array, least_chance: float = 0.5
+) -> tuple[list[tuple[tuple[int, ...], float]], bool]:
+    """Maximal sets of fragments of one label and sentence whose links all have at least this chance, with their scores.
 
     `chances[i, j]` is the chance of a link from i to a later j. The score of a set is the least of its fragments and
-    links. At most `MOST_FRAGMENTS` fragments are considered, with the work limit of `maximal_cliques`.
+    links. At most `MOST_FRAGMENTS` fragments are considered, with the work limit of `maximal_cliques`; the second value
+    says whether that cut some off.
     """
     order = sorted(range(len(scores)), key=lambda at: -scores[at])[:MOST_FRAGMENTS]
     table = np.asarray(chances)[np.ix_(order, order)]
@@ -173,7 +169,7 @@ def join(scores: Sequence[float], chances: Array, least_chance: float = 0.5) -> 
         weakest = min(links[first][second] for first, second in combinations(clique, 2))
         members = tuple(sorted(names[node] for node in clique))
         groups.append((members, min(weakest, *(scores[at] for at in members))))
-    return Joined(groups, not complete or len(scores) > MOST_FRAGMENTS)
+    return groups, not complete or len(scores) > MOST_FRAGMENTS
 
 
 def entities_joined(
@@ -189,8 +185,8 @@ def entities_joined(
     found = linkable.found
     likely = np.flatnonzero(found.score >= np.asarray(least_chances)[found.label])
     for row, label, members in by_label(found, likely):
-        joined = join(found.score[members].tolist(), link_chances(linkable, members), least_chances[label])
-        capped += joined.capped
+        groups, cut_off = join(found.score[members].tolist(), link_chances(linkable, members), least_chances[label])
+        capped += cut_off
         name = names[inputs.dataset[row]][label]
         assert name is not None, "no fragment is decoded as the class of no entity"
         words, (first, past) = inputs.words[row], linkable.core[row].tolist()
@@ -199,7 +195,7 @@ def entities_joined(
             for start, last in zip(words[found.start[members]], words[found.end[members] - 1], strict=True)
         ]
         owned = [first <= start < past for start in found.start[members].tolist()]
-        for group, score in joined.groups:
+        for group, score in groups:
             if owned[group[0]]:  # members are in the order of the text
                 meta = {CALIBRATED: tempered(score, linkable.temperature)} if linkable.temperature != 1.0 else {}
                 sentences[row].append(Entity(name, tuple(spans[at] for at in group), score, meta))

@@ -141,11 +141,11 @@ def read_json(path: str | Path) -> Any:
     """The one JSON value of a file."""
     path = Path(path)
     try:
-        return _without_half_pairs(read_text(path))
+        return _parse_json(read_text(path))
     except json.JSONDecodeError as error:
         raise CorpusError(f"{path}:{error.lineno}: no valid JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"{path}: {_reason(error)}") from error
+    except ValueError as error:
+        raise CorpusError(f"{path}: {error}") from error
 
 
 def read_json_lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -155,19 +155,16 @@ def read_json_lines(path: str | Path, problems: Problems) -> Iterator[tuple[int,
         if not line.strip():
             continue
         try:
-            record = _without_half_pairs(line)
+            record = _parse_json(line)
+            if not isinstance(record, dict):
+                raise ValueError(f"a JSON {type(record).__name__} where an object is needed; write {{...}}")
         except json.JSONDecodeError as error:
-            problems.add(
-                path, number, f"no valid JSON ({error.msg} at column {error.colno}); give one object on a line"
-            )
-            continue
-        except (ValueError, RecursionError) as error:
-            problems.add(path, number, _reason(error))
-            continue
-        if not isinstance(record, dict):
-            problems.add(path, number, f"a JSON {type(record).__name__} where an object is needed; write {{...}}")
-            continue
-        yield number, record
+            reason = f"no valid JSON ({error.msg} at column {error.colno}); give one object on a line"
+            problems.add(path, number, reason)
+        except ValueError as error:
+            problems.add(path, number, str(error))
+        else:
+            yield number, record
 
 
 def stem(path: str | Path) -> str:
@@ -213,19 +210,22 @@ def _decode(line: bytes, path: Path, number: int, at: int | None) -> str:
         ) from error
 
 
-def _without_half_pairs(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Parsed JSON; a lone escape such as \\ud83d is refused, because no file could hold it again."""
-    value = json.loads(text)
-    if "\\ud" in text or "\\uD" in text:
-        try:
+    try:
+        value = json.loads(text)
+        if "\\ud" in text or "\\uD" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ValueError("an escape \\ud... stands alone; write both halves of the character") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("an escape \\ud... stands alone; write both halves of the character") from error
+    except RecursionError as error:
+        raise ValueError("JSON nested too deep to read") from error
     return value
 
 
-def _reason(error: Exception) -> str:
-    return "JSON nested too deep to read" if isinstance(error, RecursionError) else str(error)
+def brief(error: BaseException) -> str:
+    """The beginning of an error's message, on one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 # TOML files that people write: every key has to be known and every value of its type
@@ -243,17 +243,20 @@ class TomlTable:
 
     def take(self, name: str, kind: Callable[[Any], T | None], expected: str, default: T) -> T:
         """The value of a key, converted by `kind` (None: it does not fit); the default where the key is missing."""
+        if name in self.content:
+            return self.need(name, kind, expected)
         self.known.append(name)
-        if name not in self.content:
-            return default
-        return self._read(name, kind, expected)
+        return default
 
     def need(self, name: str, kind: Callable[[Any], T | None], expected: str) -> T:
         """The value of a required key."""
         self.known.append(name)
         if name not in self.content:
             raise ValueError(f"{self.place}: {name} is missing; give {expected}")
-        return self._read(name, kind, expected)
+        value = kind(self.content[name])
+        if value is None:
+            raise ValueError(f"{self.place}: {name} must be {expected}, not {self.content[name]!r}")
+        return value
 
     def close(self) -> None:
         """Refuses unknown keys, which are usually misspelled."""
@@ -262,12 +265,6 @@ class TomlTable:
                 near = difflib.get_close_matches(name, self.known, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.known)}"
                 raise ValueError(f"{self.place}: no key {name!r} here; {hint}")
-
-    def _read(self, name: str, kind: Callable[[Any], T | None], expected: str) -> T:
-        value = kind(self.content[name])
-        if value is None:
-            raise ValueError(f"{self.place}: {name} must be {expected}, not {self.content[name]!r}")
-        return value
 
 
 def load_toml(path: Path) -> TomlTable:

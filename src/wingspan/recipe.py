@@ -264,32 +264,35 @@ def assemble(
             raise ValueError(needs_grid(recipe.name, type(spans), type(candidates)))
         scorer, span_size, feature_size = Scorer(candidates, spans, head), spans.size, head.size
     sizes = Sizes(labels, recipe.max_width, recipe.overlap, encoder.size, span_size, feature_size)
-    terms = {name: term for name, term in recipe.terms.items() if not predicting or reads(term)}
+    terms = {
+        name: term
+        for name, term in recipe.terms.items()
+        if not predicting or getattr(made_by(term.objective), "predicts", True)
+    }
     known = studied or {}
     objectives = {
         name: expect(term.objective(sizes._replace(studied=known.get(name))), Objective) for name, term in terms.items()
     }
-    agree(recipe.name, recipe.read_with, scorer, objectives, predicting=predicting)
+    check_together(recipe, scorer, objectives, predicting=predicting)
     weights = {name: term.weight for name, term in terms.items()}
     encoder.adapt(merged=predicting)  # last: a deep tower has copied its blocks by now
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 
 
-def agree(
-    name: str, read_with: str, scorer: Scorer | None, objectives: Mapping[str, Objective], *, predicting: bool
+def check_together(
+    recipe: Recipe, scorer: Scorer | None, objectives: Mapping[str, Objective], *, predicting: bool
 ) -> None:
     """Rejects objectives that need what the other parts of the recipe do not provide."""
-    parts = list(objectives.values())
+    prefix, parts = f"recipe {recipe.name!r}", list(objectives.values())
     if any(part.needs_gold_vectors for part in parts) and not (scorer and scorer.spans.takes_lists):
-        raise ValueError(f"recipe {name!r}: an objective needs the vectors of gold spans; use spans that take lists")
+        raise ValueError(f"{prefix}: an objective needs the vectors of gold spans; use spans that take lists")
     proposed = scorer is not None and isinstance(scorer.candidates, Proposed)
     if not predicting and proposed != any(isinstance(part, Proposing) for part in parts):
-        raise ValueError(f"recipe {name!r} needs both Proposed and Proposing; see recipe.with_proposals")
-    given = scorer is not None and scorer.candidates.given
-    if given != any(isinstance(part, Typing) for part in parts):
-        raise ValueError(f"recipe {name!r}: candidates Given and the objective Typing need each other")
-    if not objectives[read_with].predicts:
-        raise ValueError(f"recipe {name!r}: {read_with!r} cannot read entities; use spans, tags or links")
+        raise ValueError(f"{prefix} needs both Proposed and Proposing; see recipe.with_proposals")
+    if (scorer is not None and scorer.candidates.given) != any(isinstance(part, Typing) for part in parts):
+        raise ValueError(f"{prefix}: candidates Given and the objective Typing need each other")
+    if not objectives[recipe.read_with].predicts:
+        raise ValueError(f"{prefix}: {recipe.read_with!r} cannot read entities; use spans, tags or links")
 
 
 def expect(part: Any, family: type[T]) -> T:
@@ -297,11 +300,6 @@ def expect(part: Any, family: type[T]) -> T:
     if not isinstance(part, family):
         raise ValueError(f"a {family.__name__} is needed here, not a {type(part).__name__}")
     return part
-
-
-def reads(term: Term) -> bool:
-    """Whether prediction needs the objective of a term."""
-    return bool(getattr(made_by(term.objective), "predicts", True))
 
 
 def made_by(part: Part | None) -> Any:
@@ -350,6 +348,10 @@ def bundle(
         return replace(recipe, terms={**rest, "tags": Term(partial(Tagging, crf=crf), weight)})
     terms = {"spans": Term(objective, 1 - weight), "tags": replace(recipe.terms["tags"], weight=weight)}
     return replace(recipe, terms=terms, spans=spans, head=head, candidates=candidates)
+
+
+FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
+"""Factors of the learning rate: fresh parameters learn faster than pretrained ones."""
 
 
 # Ranges of settings that `wingspan tune` searches, declared by a recipe or given in the shell

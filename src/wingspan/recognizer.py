@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, get_args
 import torch
 
 import wingspan.checkpoint as checkpoint
-from wingspan.batch import CALIBRATED, Collate, Gold, Inputs, batches, entities_found, gold_spans, narrowed
+from wingspan.batch import CALIBRATED, Collate, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.checkpoint import model_card
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
@@ -63,7 +63,9 @@ class Recognizer:
             folder = checkpoint.download(str(name), revision)
         recipe, labels, learner = checkpoint.load(folder, parts)
         facts = checkpoint.read_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
-        return cls(recipe, labels, learner, device=device, facts=facts, calibration=checkpoint.read_calibration(folder))
+        path = folder / checkpoint.CALIBRATION
+        calibration = Calibration.from_dict(checkpoint.read_object(path), path) if path.is_file() else None
+        return cls(recipe, labels, learner, device=device, facts=facts, calibration=calibration)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
@@ -105,15 +107,8 @@ class Recognizer:
         """
         single = isinstance(texts, str | Document) or (is_split_into_words and texts and isinstance(texts[0], str))
         items: Any = [texts] if single else texts
-        stream = self.predict_stream(
-            items,
-            batch_size=batch_size,
-            threshold=threshold,
-            overlap=overlap,
-            is_split_into_words=is_split_into_words,
-            dataset=dataset,
-        )
-        return list(stream)
+        options: Any = {"batch_size": batch_size, "threshold": threshold, "overlap": overlap, "dataset": dataset}
+        return list(self.predict_stream(items, is_split_into_words=is_split_into_words, **options))
 
     def predict_stream(
         self,
@@ -129,15 +124,8 @@ class Recognizer:
         if threshold is None:
             threshold = (self.calibration and self.calibration.thresholds) or self.recipe.thresholds
         chosen: Any = overlap or self.recipe.overlap
-        self._check(threshold, chosen, batch_size, dataset)
-        if isinstance(texts, str | bytes | Document):
-            raise TypeError("predict_stream takes an iterable of texts; put the one text into a list")
-        return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
-
-    def _check(self, threshold: Thresholds, overlap: str, batch_size: int, dataset: str | None) -> None:
-        """Rejects impossible options before anything is read."""
-        if overlap not in get_args(Overlap):
-            raise ValueError(f"overlap is {overlap!r}; use {', '.join(get_args(Overlap))}")
+        if chosen not in get_args(Overlap):
+            raise ValueError(f"overlap is {chosen!r}; use {', '.join(get_args(Overlap))}")
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; give at least 1")
         known = sorted({label for labels in self.labels.types.values() for label in labels})
@@ -145,6 +133,9 @@ class Recognizer:
         if unknown:
             raise ValueError(f"threshold for {unknown[0]!r}: no such label; the model has {', '.join(known)}")
         self.labels.asked_for(dataset)
+        if isinstance(texts, str | bytes | Document):
+            raise TypeError("predict_stream takes an iterable of texts; put the one text into a list")
+        return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
 
     def _stream(
         self,
@@ -218,7 +209,10 @@ class Recognizer:
         inputs = self.collate.inputs(sentences)
         inside = narrowed(inputs)
         temperature = 1.0 if self.calibration is None else self.calibration.temperature
-        spans = spans_to_type(sentences, inside) if self.recipe.protocol == "typing" else None
+        spans = None
+        if self.recipe.protocol == "typing":  # the entities' spans, regardless of their labels
+            some = [replace(s, entities=tuple(Entity("span", e.spans) for e in s.entities)) for s in sentences]
+            spans = gold_spans(some, inside, LabelSet({"": ("span",)}))
         reader: Any = self.learner.objectives[self.recipe.reader]
         links: Any = self.learner.objectives["links"] if self.recipe.read_with == "links" else None
         on_device = tensors(inputs, self.device), tensors(spans, self.device)
@@ -243,11 +237,7 @@ def usable_device(name: str | torch.device | None) -> torch.device:
     return device
 
 
-def load(
-    name: str | Path, *, device: str | None = None, parts: Sequence[str] = (), revision: str | None = None
-) -> Recognizer:
-    """Loads a model: `wingspan.load("runs/ncbi")`."""
-    return Recognizer.from_pretrained(name, device=device, parts=parts, revision=revision)
+load = Recognizer.from_pretrained  # `wingspan.load("runs/ncbi")`
 
 
 # Joining fragments
@@ -373,12 +363,6 @@ def likeliest(fragments: Sequence[dict[str, Entity]]) -> list[tuple[str, float]]
         (label, min(calibrated(types[label]).score for types in fragments))
         for label in sorted(labels, key=lambda label: (-log_chance[label], label))
     ]
-
-
-def spans_to_type(sentences: Sequence[Sentence], inputs: Inputs) -> Gold:
-    """The entities' spans in units, regardless of their labels."""
-    spans = [replace(s, entities=tuple(Entity("span", entity.spans) for entity in s.entities)) for s in sentences]
-    return gold_spans(spans, inputs, LabelSet({"": ("span",)}))
 
 
 def finished(unfinished: deque[PartialDocument], overlap: Overlap) -> Iterator[Document]:

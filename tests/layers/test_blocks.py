@@ -4,7 +4,7 @@ import pytest
 import torch
 from towers import configured
 
-from wingspan.layers.bert_blocks import attention_bias, layers_of, project, run_layer
+from wingspan.layers.bert_blocks import Projection, attention_bias, layers_of, run_layer
 from wingspan.spans.deep import same
 
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -34,7 +34,9 @@ def test_gradients_of_stacked_weights_lie_as_the_weights_do():
     draw = torch.Generator().manual_seed(2)
     states, weights = (torch.randn(3, *shape, generator=draw, requires_grad=True) for shape in ((2, 5, 4), (4, 4)))
     biases = torch.randn(3, 4, generator=draw, requires_grad=True)
-    found = torch.autograd.grad(project(states, weights, biases).square().sum(), [states, weights, biases])
+    found = torch.autograd.grad(
+        Projection.apply(states.flatten(1, 2), weights, biases).square().sum(), [states, weights, biases]
+    )
     plain = torch.einsum("nblk,njk->nblj", states, weights) + biases[:, None, None]
     for one, other in zip(found, torch.autograd.grad(plain.square().sum(), [states, weights, biases]), strict=True):
         torch.testing.assert_close(one, other)

@@ -10,6 +10,7 @@ from transformers import CONFIG_MAPPING, AutoModel
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.layers.autocast import cast_together
 from wingspan.layers.bert_blocks import FAMILIES, GROUP, attention_bias, call_fused
 from wingspan.model import tensors
 
@@ -279,3 +280,19 @@ def test_pretrained_encoders_learn_this_way(folders, monkeypatch, kept):
     with torch.no_grad():
         encoder(inputs)
     assert len(calls) == len(encoder.blocks)
+
+
+def test_an_unused_stack_gives_its_rows_no_gradient():
+    rows, single = [torch.ones(2, requires_grad=True) for _ in range(2)], torch.ones(3, requires_grad=True)
+    _, cast = cast_together([rows], [single], torch.bfloat16)
+    cast.sum().backward()
+    assert rows[0].grad is None
+    assert single.grad.tolist() == [1, 1, 1]
+
+
+def test_what_has_the_type_already_is_not_copied():
+    rows, single = [torch.ones(2, requires_grad=True) for _ in range(2)], torch.ones(3, requires_grad=True)
+    stack, same = cast_together([rows], [single], torch.float32)
+    assert same is single
+    stack.sum().backward()
+    assert rows[1].grad.tolist() == [1, 1]

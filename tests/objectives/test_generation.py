@@ -39,13 +39,13 @@ def text(objective: Generation, rows) -> list[list[str]]:
 def test_each_gold_span_writes_its_words():
     objective = generation([ONE, TWO], LEXICON)
     _, _, targets = batch_of(objective, [ONE, NONE, TWO])
-    assert targets.words.rows.tolist() == [0, 4, 5]  # two places for gold in each sentence
-    assert text(objective, targets.words.read) == [
+    assert targets["words"].rows.tolist() == [0, 4, 5]  # two places for gold in each sentence
+    assert text(objective, targets["words"].read) == [
         ["<start>", "red", "cell"],
         ["<start>", "gene"],
         ["<start>", "old", "red", "cell"],
     ]
-    assert text(objective, targets.words.write) == [
+    assert text(objective, targets["words"].write) == [
         ["red", "cell", "<end>"],
         ["gene", "<end>"],
         ["old", "red", "cell", "<end>"],
@@ -55,13 +55,13 @@ def test_each_gold_span_writes_its_words():
 def test_synonyms_are_written_from_their_own_words():
     objective = generation([ONE, TWO], LEXICON)
     _, _, targets = batch_of(objective, [ONE, NONE, TWO])
-    assert targets.synonyms.rows.tolist() == [0, 0, 4]
-    assert text(objective, targets.synonyms.read) == [
+    assert targets["synonyms"].rows.tolist() == [0, 0, 4]
+    assert text(objective, targets["synonyms"].read) == [
         ["<start>", "erythrocyte"],
         ["<start>", "rbc", "cell"],
         ["<start>", "locus"],
     ]
-    assert text(objective, targets.synonyms.write) == [
+    assert text(objective, targets["synonyms"].write) == [
         ["erythrocyte", "<end>"],
         ["rbc", "cell", "<end>"],
         ["locus", "<end>"],
@@ -72,29 +72,29 @@ def test_the_published_decoder_reads_the_wrong_words():
     """Paper 000's code gives the synonyms' decoder the words of the span: systems.md 1.F2."""
     objective = generation([ONE, TWO], LEXICON, reads="source")
     _, _, targets = batch_of(objective, [ONE, TWO])
-    assert text(objective, targets.synonyms.read) == [
+    assert text(objective, targets["synonyms"].read) == [
         ["<start>", "red", "cell"],
         ["<start>", "red", "cell"],
         ["<start>", "gene"],
     ]
-    assert text(objective, targets.synonyms.write)[0] == ["erythrocyte", "<end>"]
+    assert text(objective, targets["synonyms"].write)[0] == ["erythrocyte", "<end>"]
 
 
 def test_lower_case_synonyms_of_a_cased_vocabulary_are_unknown():
     """The published vocabulary holds the cased words of training sentences only: systems.md 1.B."""
     objective = generation([ONE, TWO], LEXICON, lower_case=False, synonym_words=False)
     _, _, targets = batch_of(objective, [ONE])
-    assert text(objective, targets.words.write) == [["Red", "cell", "<end>"]]
-    assert text(objective, targets.synonyms.write) == [["<unknown>", "<end>"], ["<unknown>", "cell", "<end>"]]
+    assert text(objective, targets["words"].write) == [["Red", "cell", "<end>"]]
+    assert text(objective, targets["synonyms"].write) == [["<unknown>", "<end>"], ["<unknown>", "cell", "<end>"]]
 
 
 def test_long_names_and_many_synonyms_are_cut():
     many = Listed({"gene": [f"name {number} a b c" for number in range(30)]})
     objective = generation([TWO], many, most_synonyms=4, longest=2)
     _, _, targets = batch_of(objective, [TWO])
-    assert text(objective, targets.words.write)[1] == ["old", "red", "<end>"]
-    assert len(targets.synonyms.rows) == 4
-    assert text(objective, targets.synonyms.write)[3] == ["name", "3", "<end>"]
+    assert text(objective, targets["words"].write)[1] == ["old", "red", "<end>"]
+    assert len(targets["synonyms"].rows) == 4
+    assert text(objective, targets["synonyms"].write)[3] == ["name", "3", "<end>"]
 
 
 def test_surfaces_have_spaces_where_the_document_has_them():
@@ -130,7 +130,7 @@ def test_the_loss_is_that_of_loops_over_spans_and_words(sharing):
     states, gold, targets = batch_of(objective, EVERYTHING)
     states = states._replace(moment=Moment(step=3, steps=4))
     flat = states.gold.flatten(0, 1)
-    expected = sum(by_hand(objective, task, flat, getattr(targets, task), 0.75) for task in ("words", "synonyms"))
+    expected = sum(by_hand(objective, task, flat, targets[task], 0.75) for task in ("words", "synonyms"))
     torch.testing.assert_close(objective(states, gold, targets), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -149,7 +149,7 @@ def test_what_is_shared_is_shared_and_every_part_learns():
         names = {name for name, _ in objective.named_parameters()}
         assert reached(objective, objective(states, gold, targets)) == names
         real = torch.zeros(states.gold.shape[:2], dtype=torch.bool)
-        real.view(-1)[targets.words.rows] = True
+        real.view(-1)[targets["words"].rows] = True
         assert (states.gold.grad.abs().sum(-1) > 0).equal(real)  # gold spans learn, padding does not
 
 
@@ -157,7 +157,7 @@ def test_without_synonyms_there_is_one_decoder():
     objective = generation(EVERYTHING)
     assert list(objective.decoders) == ["words"]
     states, gold, targets = batch_of(objective, EVERYTHING)
-    assert targets.synonyms is None
+    assert "synonyms" not in targets
     assert torch.isfinite(objective(states, gold, targets))
 
 
@@ -173,7 +173,7 @@ def test_a_batch_without_gold_costs_nothing_but_can_be_learned_from():
 def test_up_to_the_free_nats_nothing_is_charged():
     plain = generation(EVERYTHING, schedule="constant")
     states, gold, targets = batch_of(plain, EVERYTHING)
-    mean, log_variance = plain.latent(states.gold.flatten(0, 1)[targets.words.rows])
+    mean, log_variance = plain.latent(states.gold.flatten(0, 1)[targets["words"].rows])
     divergence = kl_divergence(Normal(mean, (0.5 * log_variance).exp()), Normal(0.0, 1.0)).sum(-1).mean()
 
     def cost(**settings):
@@ -194,7 +194,7 @@ def test_hidden_words_are_unknown_but_the_start_is_not():
     states, gold, targets = batch_of(objective, EVERYTHING)
     objective(states, gold, targets)
     assert set(seen[0].flatten().tolist()) == {START, UNKNOWN, PAD}
-    assert torch.equal(seen[0] == START, targets.words.read == START)
+    assert torch.equal(seen[0] == START, targets["words"].read == START)
 
 
 @pytest.mark.parametrize("rare_first", [False, True])
@@ -202,7 +202,7 @@ def test_words_seen_once_may_become_unknown(rare_first):
     """Paper 000: singletons with a chance of 1 in 100."""
     objective = generation(EVERYTHING, singleton_dropout=1.0, rare_first=rare_first)
     _, _, targets = batch_of(objective, EVERYTHING)
-    found = text(objective, objective._with_unknown(targets.words.write))
+    found = text(objective, objective._with_unknown(targets["words"].write))
     assert found == [["red", "cell", "<end>"], ["<unknown>", "<end>"], ["<unknown>", "red", "cell", "<end>"]]
 
 

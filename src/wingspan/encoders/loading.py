@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,13 +26,11 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from wingspan.files import brief
+
 UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # raised by transformers for a bad name or folder
 BASE = "encoder/base.json"  # which base a quantized model has
-RATES = (
-    "dropout",
-    "attention_dropout",
-    "activation_dropout",
-)  # T5, BART and similar models keep rates in these
+RATES = ("dropout", "attention_dropout", "activation_dropout")  # T5, BART and similar models keep rates in these
 
 
 @contextmanager
@@ -53,7 +52,11 @@ def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bi
     where = locate(name)
     try:
         with quiet():
-            return open_model(where, revision, dtype, bits), open_tokenizer(where, revision)
+            config = AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
+            options = {"use_safetensors": True, "trust_remote_code": False}
+            options |= {} if bits is None else {"quantization_config": bits}
+            model = loader(config).from_pretrained(where, revision=revision, dtype=dtype, **options)
+            return encoding_half(model), open_tokenizer(where, revision)
     except UNLOADABLE as error:
         raise ValueError(
             f"encoder {name!r} cannot be loaded ({brief(error)}); "
@@ -71,7 +74,9 @@ def open_saved(
     with reading(folder), quiet():
         tokenizer = open_tokenizer(folder)
         if quantize is None:
-            return build_model(folder / "encoder"), tokenizer, None
+            config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
+            bare = loader(config).from_config(config, dtype=torch.float32, trust_remote_code=False)
+            return encoding_half(bare), tokenizer, None
         base = json.loads((folder / BASE).read_text(encoding="utf-8"))
     model, _ = open_named(name, base["revision"], dtype, quantize)
     if base_record(name, base["revision"], model) != base:
@@ -86,22 +91,6 @@ def reading(folder: Path) -> Iterator[None]:
         yield
     except (*UNLOADABLE, KeyError, TypeError) as error:
         raise ValueError(f"{folder}: the encoder's files are missing or damaged ({brief(error)})") from error
-
-
-def open_model(where: str | Path, revision: str | None, dtype: torch.dtype, bits: Any = None) -> Any:
-    """A pretrained encoder; of encoder-decoder models (T5, BART) the encoder."""
-    config = AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
-    quantization = {} if bits is None else {"quantization_config": bits}
-    model = loader(config).from_pretrained(
-        where, revision=revision, dtype=dtype, use_safetensors=True, trust_remote_code=False, **quantization
-    )
-    return encoding_half(model)
-
-
-def build_model(folder: Path) -> Any:
-    """An encoder from its configuration, without weights."""
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    return encoding_half(loader(config).from_config(config, dtype=torch.float32, trust_remote_code=False))
 
 
 def loader(config: Any) -> Any:
@@ -135,11 +124,6 @@ def set_dropout(model: nn.Module, rate: float) -> None:
         for name in RATES:
             if isinstance(getattr(part, name, None), float):
                 setattr(part, name, rate)
-
-
-def brief(error: BaseException) -> str:
-    """The start of an error's message, on one line."""
-    return " ".join(str(error).split())[:200]
 
 
 def base_record(name: str, revision: str | None, model: Any) -> dict[str, Any]:
@@ -199,13 +183,19 @@ def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
     """The configuration for transformers: int8, or the QLoRA paper's 4 bits (NF4, constants quantized too)."""
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs every cast
     try:
-        import bitsandbytes
+        bitsandbytes = import_module("bitsandbytes")
     except ImportError as error:
         raise ValueError(
             f"encoder.quantize={bits} needs bitsandbytes; install it with: pip install 'wingspan[quantized]'"
         ) from error
-    try:
-        try_out(bitsandbytes, bits, dtype)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:  # one small product: some platforms fail only there
+        layer: nn.Module
+        if bits == "8bit":
+            layer = bitsandbytes.nn.Linear8bitLt(64, 64, bias=False, has_fp16_weights=False)
+        else:
+            layer = bitsandbytes.nn.Linear4bit(64, 64, bias=False, compute_dtype=dtype, quant_type="nf4")
+        layer.to(device)(torch.ones(1, 64, device=device, dtype=dtype))
     except UNSUPPORTED as error:
         raise ValueError(
             f"encoder.quantize={bits} does not work on this platform ({brief(error)}); leave it out"
@@ -214,31 +204,15 @@ def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
 
     if bits == "8bit":
         return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=dtype,
-    )
-
-
-def try_out(library: Any, bits: Bits, dtype: torch.dtype) -> None:
-    """Computes one small product: some platforms fail only there."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    layer: nn.Module
-    if bits == "8bit":
-        layer = library.nn.Linear8bitLt(64, 64, bias=False, has_fp16_weights=False)
-    else:
-        layer = library.nn.Linear4bit(64, 64, bias=False, compute_dtype=dtype, quant_type="nf4")
-    layer.to(device)(torch.ones(1, 64, device=device, dtype=dtype))
+    four = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": dtype}
+    return BitsAndBytesConfig(load_in_4bit=True, **four)
 
 
 def keep_exact(model: nn.Module) -> None:
     """Turns off a faster 4-bit form of some CPUs, which loses precision in every conversion."""
-    name = "support_avx512bf16_for_cpu"
     for part in model.modules():
-        if hasattr(part, name):
-            setattr(part, name, False)
+        if hasattr(part, "support_avx512bf16_for_cpu"):
+            part.support_avx512bf16_for_cpu = False  # type: ignore[assignment]
 
 
 def store_elsewhere(base: nn.Module, kept: str) -> None:

@@ -77,20 +77,15 @@ def adapted_layers(model: nn.Module) -> dict[str, Any]:
     return {name: part for name, part in model.named_modules() if hasattr(part, "lora_A")}
 
 
-def merged_layer(layer: Any) -> nn.Linear:
-    """A plain linear layer equal to the layer and its adapter together."""
-    base = layer.get_base_layer()
-    whole = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
-    weight = base.weight.detach() + layer.get_delta_weight(ADAPTER).detach().to(base.weight.dtype)
-    whole.weight = nn.Parameter(weight, requires_grad=base.weight.requires_grad)
-    whole.bias = base.bias
-    return whole.train(layer.training)
-
-
 def merge(model: nn.Module) -> None:
     """Turns an adapted Transformer into a plain one, permanently."""
     for name, layer in adapted_layers(model).items():
-        model.set_submodule(name, merged_layer(layer))
+        base = layer.get_base_layer()
+        whole = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
+        weight = base.weight.detach() + layer.get_delta_weight(ADAPTER).detach().to(base.weight.dtype)
+        whole.weight = nn.Parameter(weight, requires_grad=base.weight.requires_grad)
+        whole.bias = base.bias
+        model.set_submodule(name, whole.train(layer.training))
 
 
 @contextmanager

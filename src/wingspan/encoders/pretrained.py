@@ -86,9 +86,7 @@ class PretrainedEncoder(Encoder):
         if getattr(model, "pooler", None) is not None:
             model.pooler = None  # unused; without it every parameter gets a gradient
         if gradient_checkpointing:
-            model.gradient_checkpointing_enable(
-                {"use_reentrant": False}
-            )  # frozen inputs have no gradient to start from
+            model.gradient_checkpointing_enable({"use_reentrant": False})  # frozen inputs have no gradient
         self.model = model
         self.tokenizer = tokenizer
         self.adapters = adapters
@@ -119,26 +117,25 @@ class PretrainedEncoder(Encoder):
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""
-        out = call_fused(
-            self.model,
-            list(self.blocks or []) if self._like_bert else [],
-            **self._entry(inputs),
-            attention_mask=self._mask(inputs.token_mask),
-            output_hidden_states=self.keep_layers > 0,
-        )
+        real = inputs.token_mask
+        mask = real.long()
+        if real.is_cuda and self._like_bert:  # otherwise transformers synchronizes, then converts it in every layer
+            mask = attention_bias(real.unsqueeze(1), working_type(real.device, self.model.dtype))
+        options = {"attention_mask": mask, "output_hidden_states": self.keep_layers > 0}
+        blocks = list(self.blocks or []) if self._like_bert else []
+        out = call_fused(self.model, blocks, **self._entry(inputs), **options)
         kept = out.hidden_states[-self.keep_layers :] if self.keep_layers else (out.last_hidden_state,)
         states = torch.cat(kept, -1) if len(kept) > 1 else kept[0]  # pooled together, in one call
         if not torch.is_autocast_enabled(inputs.tokens.device.type):
             states = at_least_float32(states)
-        pooled = self._units(states, inputs).split(self.size, -1)
-        layers = pooled if self.keep_layers else ()
-        return Words(pooled[-1], layers, self._sentence(states[..., -self.size :], inputs), inputs.unit_mask)
-
-    def _mask(self, real: Tensor) -> Tensor:
-        """On a GPU the final attention mask: transformers would synchronize, then convert it in every layer."""
-        if not real.is_cuda or not self._like_bert:
-            return real.long()
-        return attention_bias(real.unsqueeze(1), working_type(real.device, self.model.dtype))
+        units, front = inputs.unit_mask.shape[1], len(self.tokenize.front)
+        pooled = pool_pieces(states, inputs.unit_of_token, units, self.pooling, front).split(self.size, -1)
+        top = states[..., -self.size :]
+        if self.tokenize.has_sentence_token:
+            sentence = top[:, 0]
+        else:
+            sentence = (top * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+        return Words(pooled[-1], pooled if self.keep_layers else (), sentence, inputs.unit_mask)
 
     def _entry(self, inputs: Inputs) -> dict[str, Tensor]:
         tokens = inputs.tokens
@@ -154,19 +151,6 @@ class PretrainedEncoder(Encoder):
             shape = inputs.shapes.gather(1, inputs.unit_of_token)  # (B, T)
             embedded = embedded + self.shapes(shape).to(embedded.dtype)
         return {"inputs_embeds": embedded}
-
-    def _units(self, states: Tensor, inputs: Inputs) -> Tensor:
-        """Pieces to units.  (B, T, D) -> (B, L, D)"""
-        units, front = inputs.unit_mask.shape[1], len(self.tokenize.front)
-        return pool_pieces(states, inputs.unit_of_token, units, self.pooling, front)
-
-    def _sentence(self, states: Tensor, inputs: Inputs) -> Tensor:
-        """The vector of the first special token, or the mean if the tokenizer has none.  (B, T, D) -> (B, D)"""
-        if self.tokenize.has_sentence_token:
-            return states[:, 0]
-        mask = inputs.token_mask.unsqueeze(-1)
-        mean: Tensor = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-        return mean
 
     def adapt(self, *, merged: bool) -> None:
         """Adds the adapters, unless they are merged; they are never merged into a quantized base."""

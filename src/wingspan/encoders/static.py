@@ -135,7 +135,10 @@ class StaticEncoder(Encoder):
         """Fixes the words of the model; afterwards the file is no longer needed."""
         case = self.tokenize.case
         counts = Counter(word for sentence in sentences for word in sentence.words)
-        source = self.source or random_vectors(counts, self.vector_size, case)
+        source = self.source
+        if source is None:
+            drawn = list(dict.fromkeys(word.lower() if case == "lower" else word for word in counts))
+            source = WordVectors(drawn, (torch.randn(len(drawn), self.vector_size) * RANDOM_SPREAD).numpy())
         forms = {word: source.form_of(word, case) for word in counts}
         # words of the training text can be trained even if the file does not have them
         own = [forms[word] or (word.lower() if case == "lower" else word) for word in counts]
@@ -188,19 +191,15 @@ class StaticEncoder(Encoder):
     def forward(self, inputs: Inputs) -> Words:
         """The vectors of the words, and their mean."""
         mask = inputs.unit_mask
-        own = self._look_up(inputs.tokens)  # (B, T, D)
+        tokens, count = inputs.tokens, self.tokenize.num_learned
+        own = functional.embedding((tokens - count).clamp(min=0), self.fixed)  # (B, T, D)
+        if self.learned is not None and count:
+            learned = functional.embedding(tokens.clamp(max=count - 1), self.learned)
+            own = torch.where((tokens < count).unsqueeze(-1), learned, own)
         if self.tokenize.unknown == "hashed":  # some words are the mean of several rows
             own = pool_pieces(own, inputs.unit_of_token, mask.shape[1], "mean", 0)
         top = self.context(own, mask)
         return Words(top, (), top.sum(1) / mask.sum(-1, keepdim=True).clamp(min=1), mask)
-
-    def _look_up(self, tokens: Tensor) -> Tensor:
-        count = self.tokenize.num_learned
-        if self.learned is None or not count:
-            return functional.embedding(tokens, self.fixed)
-        learned = functional.embedding(tokens.clamp(max=count - 1), self.learned)
-        fixed = functional.embedding((tokens - count).clamp(min=0), self.fixed)
-        return torch.where((tokens < count).unsqueeze(-1), learned, fixed)
 
     def save_files(self, folder: Path) -> None:
         """The words, in the order of their rows."""
@@ -217,12 +216,6 @@ def read_vocabulary(folder: Path) -> dict[str, Any]:
         return {name: record[name] for name in ("size", "learned", "fixed")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: missing or damaged ({error}); copy or train the model again") from error
-
-
-def random_vectors(words: Iterable[str], size: int, case: Case) -> WordVectors:
-    """Draws a vector for each word."""
-    forms = dict.fromkeys(word.lower() if case == "lower" else word for word in words)
-    return WordVectors(list(forms), (torch.randn(len(forms), size) * RANDOM_SPREAD).numpy())
 
 
 class StaticPieces(Encoder):

@@ -110,16 +110,10 @@ def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]
     counts = [np.array([len(cut) for cut in row], dtype=np.int64) for row in cuts]
     longest = max([int(count.sum()) for count in counts] + [1])
     shape = (len(sentences), longest)
-    units: dict[str, Any] = {
-        "unit_mask": np.zeros(shape, dtype=bool),
-        "words": np.zeros(shape, dtype=np.int64),
-        "starts": np.zeros(shape, dtype=bool),
-        "ends": np.zeros(shape, dtype=bool),
-        "shapes": np.full((len(sentences), longest + 1), len(SHAPES), dtype=np.int64),
-        "core": np.zeros((len(sentences), 2), dtype=np.int64),
-        "reach": np.zeros((len(sentences), 2), dtype=np.int64),
-        "dataset": words["dataset"],
-    }
+    units: dict[str, Any] = {name: np.zeros(shape, dtype=bool) for name in ("unit_mask", "starts", "ends")}
+    units |= {name: np.zeros_like(words[name]) for name in ("core", "reach", "dataset")}
+    units["words"] = np.zeros(shape, dtype=np.int64)
+    units["shapes"] = np.full((len(sentences), longest + 1), len(SHAPES), dtype=np.int64)
     for row, (sentence, count) in enumerate(zip(sentences, counts, strict=True)):
         edges = np.concatenate([[0], count.cumsum()])  # the first piece of each word, and one past the last
         total = int(edges[-1])

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -156,36 +156,27 @@ def place(path: Path, kind: str, row: int) -> str:
 # The cache: all vectors as float32, which are mapped into memory; then JSON with the words; then where the JSON starts.
 
 
-def cache_of(path: Path) -> Path:
-    """The cache of a file."""
-    return path.with_name(f"{path.name}.cached")
-
-
-def stamp(path: Path) -> list[int]:
-    """Changes when the file does."""
-    state = path.stat()
-    return [state.st_size, state.st_mtime_ns]
-
-
 def read_cache(path: Path) -> WordVectors | None:
     """Opens the cache of a file, unless there is none or the file has changed since."""
+    cache, state = path.with_name(f"{path.name}.cached"), path.stat()
     try:
-        with cache_of(path).open("rb") as file:
+        with cache.open("rb") as file:
             file.seek(-8, os.SEEK_END)
             file.seek(*struct.unpack("<q", file.read(8)))
             about = json.loads(file.read()[:-8])
     except (OSError, ValueError, struct.error):  # none, or damaged
         return None
-    if about["stamp"] != stamp(path):
+    if about["stamp"] != [state.st_size, state.st_mtime_ns]:
         return None
     shape = len(about["words"]), about["size"]
-    return WordVectors(about["words"], np.memmap(cache_of(path), np.float32, "r", shape=shape))
+    return WordVectors(about["words"], np.memmap(cache, np.float32, "r", shape=shape))
 
 
 def write_cache(path: Path, kind: str) -> WordVectors:
     """Parses a file into its cache; memory holds all words, but only some vectors."""
     words: list[str] = []
-    size, source, cache = 0, stamp(path), cache_of(path)
+    size, state, cache = 0, path.stat(), path.with_name(f"{path.name}.cached")
+    stamp = [state.st_size, state.st_mtime_ns]  # changes when the file does
     part = cache.with_name(f".{cache.name}.{os.getpid()}")
     try:
         with part.open("wb") as out:
@@ -194,7 +185,7 @@ def write_cache(path: Path, kind: str) -> WordVectors:
                 size = vectors.shape[1]
                 vectors.tofile(out)
             start = out.tell()
-            out.write(json.dumps({"stamp": source, "size": size, "words": words}).encode() + struct.pack("<q", start))
+            out.write(json.dumps({"stamp": stamp, "size": size, "words": words}).encode() + struct.pack("<q", start))
         mapped = checked(path, kind, WordVectors(words, np.memmap(part, np.float32, "r", shape=(len(words), size))))
         part.replace(cache)
     finally:
@@ -266,7 +257,10 @@ def read_binary(path: Path) -> Iterator[WordRows]:
         for start in range(0, count, BLOCK_SIZE):
             words, rows = [], []
             for number in range(start + 1, min(start + BLOCK_SIZE, count) + 1):
-                word, numbers = until_space(raw), raw.read(4 * size)
+                word = b""
+                while (byte := raw.read(1)) not in (b" ", b""):
+                    word += byte
+                numbers = raw.read(4 * size)
                 if len(numbers) < 4 * size:
                     raise ValueError(
                         f"{path}: announces {count:,} words, but ends in word {number:,}; "
@@ -282,14 +276,6 @@ def read_binary(path: Path) -> Iterator[WordRows]:
             yield words, np.array(rows, np.float32)
         if raw.read(2).strip():
             raise ValueError(f"{path}: has more than the {count:,} words it announces; fetch it again")
-
-
-def until_space(raw: IO[bytes]) -> bytes:
-    """Reads a word and the space behind it."""
-    word = b""
-    while (byte := raw.read(1)) not in (b" ", b""):
-        word += byte
-    return word
 
 
 def read_npz(path: Path) -> Iterator[WordRows]:
@@ -384,6 +370,5 @@ def fnv(text: bytes) -> int:
     """fastText's hash: FNV-1a over signed bytes."""
     value = 2166136261
     for byte in text:
-        signed = byte | 0xFFFFFF00 if byte > 127 else byte
-        value = ((value ^ signed) * 16777619) & 0xFFFFFFFF
+        value = ((value ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * 16777619) & 0xFFFFFFFF
     return value

@@ -82,7 +82,10 @@ class BottleneckHead(Head):
         raw = self.spread(hidden)
         with torch.autocast(mean.device.type, enabled=False):
             spread = F.softplus(at_least_float32(raw))
-            divergence = gaussian_divergence(at_least_float32(mean), spread, *self.prior_of(mean.device))
+            center, width = self.prior_of(mean.device)
+            width = width.clamp(min=SMALLEST)  # the divergence of diagonal Gaussians, in nats
+            distance = (spread.square() + (center - at_least_float32(mean)).square()) / width.square() - 1.0
+            divergence = 0.5 * (distance + 2.0 * (width.log() - spread.clamp(min=SMALLEST).log())).sum(-1)  # (B, M)
         if not self.training:
             return Scored(mean, self.classify(mean), divergence)
         draws = mean + spread * torch.randn(self.samples, *mean.shape, device=mean.device)  # (K, B, M, F)
@@ -93,11 +96,3 @@ class BottleneckHead(Head):
         if self.prior == "standard":
             return torch.zeros(self.size, device=device), torch.ones(self.size, device=device)
         return at_least_float32(self.prior_mean), F.softplus(at_least_float32(self.prior_spread))
-
-
-def gaussian_divergence(mean: Tensor, spread: Tensor, prior_mean: Tensor, prior_spread: Tensor) -> Tensor:
-    """Kullback-Leibler divergence of diagonal Gaussians in nats, summed over dimensions.  (..., F) -> (...)"""
-    variance = prior_spread.clamp(min=SMALLEST).square()
-    distance = (spread.square() + (prior_mean - mean).square()) / variance - 1.0
-    logs = prior_spread.clamp(min=SMALLEST).log() - spread.clamp(min=SMALLEST).log()
-    return 0.5 * (distance + 2.0 * logs).sum(-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,13 +24,9 @@ def working_type(device: torch.device, otherwise: torch.dtype) -> torch.dtype:
 # Many weights are cast to half precision in one launch, where autocast takes one for each and one more in backward.
 #
 # On a GPU small batches wait for launches, not for arithmetic, and a quarter of the launches of a BERT's training step
-# under autocast are casts of its weights and their gradients. The numbers are autocast's, except for adapters with
-# dropout (PEFT then draws in another type) and weights shared by several layers (their gradients are added in half
-# precision).
+# under autocast are casts of its weights and their gradients. The numbers are autocast's.
 
 Weights = list[Tensor]  # one weight of each block
-
-GROUP = 32  # weights cast together: few launches, and the first gradients can be sent before the last are ready
 
 
 def cast_together(stacks: list[Weights], others: Weights, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -85,39 +81,9 @@ def room_for(values: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
     return [empty[at] for at in range(len(values))]
 
 
-def call_with_cast_weights(model: nn.Module, **inputs: Any) -> Any:
-    """Calls a model; in training under autocast, its weights are cast together instead of one by one.
-
-    Meanwhile the model has other weights, so predictions, which many threads may make at once, are left to autocast.
-    """
-    dtype = type_to_learn_in(model)
-    if dtype is None:
-        return model(**inputs)
-    shadows = list(cast_by_autocast(model))
-    try:
-        for at in range(0, len(shadows), GROUP):
-            group = shadows[at : at + GROUP]
-            for (part, name, _), half in zip(group, cast_together([], [w for *_, w in group], dtype), strict=True):
-                vars(part)[name] = half  # found before the parameter of that name
-        return model(**inputs)
-    finally:
-        for part, name, _ in shadows:
-            vars(part).pop(name, None)
-
-
 def type_to_learn_in(model: nn.Module) -> torch.dtype | None:
     """Autocast's type if a model is trained under it."""
     some = next(model.parameters())
     dtype = working_type(some.device, some.dtype)
     learns = torch.is_grad_enabled() and not torch.compiler.is_compiling()
     return dtype if learns and dtype != some.dtype else None
-
-
-def cast_by_autocast(model: nn.Module) -> Iterator[tuple[nn.Linear, str, Tensor]]:
-    """Weights and biases of linear layers that learn; frozen ones would get gradients that are not needed."""
-    for part in model.modules():
-        if type(part) is nn.Linear:
-            for name in ("weight", "bias"):
-                weight = part._parameters.get(name)  # no parameter in pruned layers, which compute it
-                if weight is not None and weight.requires_grad and weight.dtype == torch.float32:
-                    yield part, name, weight

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from wingspan.layers.autocast import Weights, call_with_cast_weights, cast_together, type_to_learn_in
+from wingspan.layers.autocast import Weights, cast_together, type_to_learn_in
 
 WeightBias = tuple[Tensor, Tensor]  # weight and bias
 PartWeights = dict[str, list[Weights]]  # by part: weights and biases
@@ -63,18 +63,19 @@ def layers_of(
 ) -> list[Layer]:
     """Prepares each block with the words' states below it; `together`: few large calls instead of many small ones."""
     form = form_of(blocks[0])
-    made = stacked_layers if together else single_layers
-    columns, keys, values = made({part: weights_of(blocks, part) for part in PARTS}, list(states), dtype)
+    modules = {part: [block.get_submodule(part) for block in blocks] for part in PARTS}
+    columns = {part: [[m.weight for m in column], [m.bias for m in column]] for part, column in modules.items()}
+    columns, *read = (stacked_layers if together else single_layers)(columns, list(states), dtype)
     each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
-    keys, values = ([head for part in some for head in split_heads(part, fold, form.heads)] for some in (keys, values))
+
+    def split_heads(states: Tensor) -> tuple[Tensor, ...]:
+        """(layers, B, L, D) -> layers * (R, heads, K, D / heads)"""
+        folded = fold(states.flatten(0, 1))  # (layers * R, K, D)
+        shape = len(states), -1, folded.shape[1], form.heads, folded.shape[2] // form.heads
+        return folded.view(shape).transpose(2, 3).unbind()
+
+    keys, values = ([heads for part in some for heads in split_heads(part)] for some in read)
     return [Layer(form, *parts) for parts in zip(each, keys, values, strict=True)]
-
-
-def split_heads(states: Tensor, fold: Fold, heads: int) -> tuple[Tensor, ...]:
-    """Blocks of words and heads apart, layer by layer.  (layers, B, L, D) -> layers * (R, heads, K, D / heads)"""
-    layers = len(states)
-    folded = fold(states.flatten(0, 1))  # (layers * R, K, D)
-    return folded.view(layers, -1, folded.shape[1], heads, folded.shape[2] // heads).transpose(2, 3).unbind()
 
 
 def form_of(block: Any) -> Form:
@@ -95,7 +96,8 @@ def stacked_layers(
     others = {part: pair for part, pair in columns.items() if part not in KEYS_AND_VALUES}
     flat = [weight for pair in others.values() for column in pair for weight in column]
     cast = iter(cast_together(words, flat, dtype))
-    keys, values = (project(below, next(cast), next(cast)) for _ in KEYS_AND_VALUES)
+    rows = below.flatten(1, 2)
+    keys, values = (Projection.apply(rows, next(cast), next(cast)).view_as(below) for _ in KEYS_AND_VALUES)  # type: ignore[no-untyped-call]
     return {part: [[next(cast) for _ in column] for column in pair] for part, pair in others.items()}, [keys], [values]
 
 
@@ -107,18 +109,6 @@ def single_layers(
     below = [state.to(dtype) for state in states]
     keys, values = ([*map(F.linear, below, *columns[part])] for part in KEYS_AND_VALUES)
     return columns, [key.unsqueeze(0) for key in keys], [value.unsqueeze(0) for value in values]
-
-
-def weights_of(blocks: Sequence[Any], part: str) -> list[Weights]:
-    """The weights and the biases of one part of every block."""
-    modules = [block.get_submodule(part) for block in blocks]
-    return [[module.weight for module in modules], [module.bias for module in modules]]
-
-
-def project(states: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-    """The words of each layer through that layer's linear part, as one product.  (layers, B, L, D)"""
-    projected: Tensor = Projection.apply(states.flatten(1, 2), weights, biases)  # type: ignore[no-untyped-call]
-    return projected.view_as(states)
 
 
 class Projection(torch.autograd.Function):
@@ -212,11 +202,11 @@ def call_fused(model: Any, blocks: Sequence[Any], **inputs: Any) -> Any:
     """Calls a model that is trained under autocast with fused forward passes of its `blocks`.
 
     If a block is not what transformers built (adapters, hooks inside, frozen or computed weights), or is computed
-    twice, all of them stay as they are: `call_with_cast_weights`.
+    twice, all of them stay as they are.
     """
     dtype = type_to_learn_in(model)
     if dtype is None or not blocks or inputs.get("output_attentions") or not replaceable(model, blocks):
-        return call_with_cast_weights(model, **inputs)
+        return model(**inputs)
     try:
         for at in range(0, len(blocks), GROUP):
             group = blocks[at : at + GROUP]

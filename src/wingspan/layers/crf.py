@@ -31,7 +31,8 @@ class LinearChain(nn.Module):
         real = mask[:, None, :].to(scores.dtype)  # (B, 1, L)
         emitted = (scores.gather(-1, tags.unsqueeze(-1)).squeeze(-1) * real).sum(-1)
         moved = (self.transitions[layer[None, :, None], tags[..., :-1], tags[..., 1:]] * real[..., 1:]).sum(-1)
-        end = tags.gather(-1, last_index(mask)[:, None, None].expand(-1, tags.shape[1], 1)).squeeze(-1)
+        at = (mask.sum(-1) - 1).clamp(min=0)  # (B,) the last real word
+        end = tags.gather(-1, at[:, None, None].expand(-1, tags.shape[1], 1)).squeeze(-1)
         begin_and_end = self.first[layer, tags[..., 0]] + self.last[layer, end]
         return emitted + moved + begin_and_end * mask[:, :1]  # a sentence without words has the empty path, score 0
 
@@ -78,8 +79,3 @@ class LinearChain(nn.Module):
             alpha = torch.where(mask[:, at, None, None], step, alpha)
             alphas.append(alpha)
         return alphas
-
-
-def last_index(mask: Tensor) -> Tensor:
-    """The index of the last real word.  (B, L) -> (B,)"""
-    return (mask.sum(-1) - 1).clamp(min=0)

@@ -77,9 +77,7 @@ def add_maxima(base: Tensor, words: Tensor, weight: Tensor, width: int) -> Tenso
         widest = max_words(words, width)
         flat = base.expand(*widest.shape[:3], -1).flatten(0, 2)
         return torch.addmm(flat, widest.flatten(0, 2), weight).view(*widest.shape[:3], -1)  # sum and product at once
-    out = base.expand(
-        *words.shape[:2], width, -1
-    ).contiguous()  # no copy if it is already large enough, then overwritten
+    out = base.expand(*words.shape[:2], width, -1).contiguous()  # no copy if it is already large enough
     widest = words
     for step in range(min(width, words.shape[1])):
         widest = torch.maximum(widest[:, : words.shape[1] - step], words[:, step:])
@@ -94,6 +92,10 @@ def range_means(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     return (total / (end - start).clamp(min=1).unsqueeze(-1)).to(words.dtype)
 
 
+LAST = 2**24 - 1  # places in a sentence have 24 bits
+FEW = 2**27  # this many numbers fit into any GPU's memory several times
+
+
 def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None = None) -> Tensor:
     """Maxima over listed spans of any width.  (B, L, D), (B, M), (B, M) -> (B, M, D)
 
@@ -104,18 +106,11 @@ def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None 
         return held_maxima(words, inside(start, end, words.shape[1]) if held is None else held)
     if not (torch.is_grad_enabled() and words.requires_grad):
         return over_ranges(words, start, end)
-    return words.gather(1, LAST - (over_ranges(sortable(words.detach()), start, end) & LAST))
-
-
-LAST = 2**24 - 1  # places in a sentence have 24 bits
-FEW = 2**27  # this many numbers fit into any GPU's memory several times
-
-
-def sortable(words: Tensor) -> Tensor:
-    """Integers in the order of the values, with their places in the low bits: of equal values the first is largest."""
-    bits = words.float().contiguous().view(torch.int32)
+    # integers in the order of the values, with their places in the low bits: of equal values the first is largest
+    bits = words.detach().float().contiguous().view(torch.int32)
     ordered = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long()  # negative floats sort backwards
-    return (ordered << 24) | (LAST - torch.arange(words.shape[1], device=words.device)[:, None])
+    sortable = (ordered << 24) | (LAST - torch.arange(words.shape[1], device=words.device)[:, None])
+    return words.gather(1, LAST - (over_ranges(sortable, start, end) & LAST))
 
 
 def over_ranges(words: Tensor, start: Tensor, end: Tensor) -> Tensor:

@@ -23,7 +23,8 @@ class BiLSTM(nn.Module):
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """States of both directions side by side; rows past a length are meaningless."""
-        mirror = reversal(lengths, vectors.shape[1]).unsqueeze(-1)  # (B, L, 1)
+        at = torch.arange(vectors.shape[1], device=lengths.device).expand(len(lengths), -1)
+        mirror = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at).unsqueeze(-1)  # (B, L, 1)
         ahead, _ = self.forwards(vectors)
         back, _ = self.backwards(vectors.gather(1, mirror.expand_as(vectors)))
         return torch.cat([ahead, back.gather(1, mirror.expand_as(back))], -1)
@@ -46,15 +47,9 @@ class InContext(nn.Module):
         return own * mask.unsqueeze(-1)
 
 
-def reversal(lengths: Tensor, longest: int) -> Tensor:
-    """Places after reversing only the first `length` of them.  (B,) -> (B, L)"""
-    at = torch.arange(longest, device=lengths.device).expand(len(lengths), -1)
-    return torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
-
-
 def enter(lstm: nn.LSTM, vectors: Tensor) -> Tensor:
     """The contribution of vectors to an LSTM's gates, which does not depend on its state.  -> (..., 4 H)"""
-    weight, _, bias, another = parameters(lstm)
+    weight, _, bias, another = lstm.all_weights[0]
     return F.linear(vectors, weight, bias + another)
 
 
@@ -64,7 +59,7 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
     At each step only the first `going` walks continue; a walk beyond the row stays at its end.
     (P, 4 H), (N,) -> the states after each step, (going, H)
     """
-    _, recurrent, _, _ = parameters(lstm)
+    _, recurrent, _, _ = lstm.all_weights[0]
     states: list[Tensor] = []
     cell: Tensor | None = None
     for step, count in enumerate(going):
@@ -77,9 +72,3 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
         cell = fresh if cell is None else torch.sigmoid(kept) * cell[:count] + fresh
         states.append(torch.sigmoid(shown) * torch.tanh(cell))
     return states
-
-
-def parameters(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The weights of a one-layer, one-way LSTM: for its input, for its state, and both biases."""
-    reading, remembering, bias, another = lstm.all_weights[0]
-    return reading, remembering, bias, another

@@ -52,15 +52,6 @@ def by_frequency(counts: Counter[str], rare_first: bool = False) -> list[str]:
     return ordered[::-1] if rare_first else ordered
 
 
-def padded(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows of ids as one array; at least one row and one column.  (N, T)"""
-    longest = max([len(row) for row in rows] + [1])
-    table = np.full((max(len(rows), 1), longest), PAD, dtype=np.int64)
-    for at, row in enumerate(rows):
-        table[at, : len(row)] = row
-    return table
-
-
 class WordTable(nn.Module):
     """The vector of each input word, and the chance of each output word.
 
@@ -121,14 +112,6 @@ class WordDecoder(nn.Module):
         return out, state
 
 
-class Beam(NamedTuple):
-    """The best K partial sequences of each latent; N * K rows in the tensors of the decoder."""
-
-    words: Tensor  # (N, K, t)
-    chance: Tensor  # (N, K) logarithms
-    ended: Tensor  # (N, K)
-
-
 @torch.no_grad()
 def write(
     decoder: WordDecoder, table: WordTable, latents: Tensor, how: How = "greedy", longest: int = 15, beams: int = 5
@@ -150,36 +133,29 @@ def write(
 
 
 def write_beam(decoder: WordDecoder, table: WordTable, latents: Tensor, longest: int, beams: int) -> Tensor:
-    """The sequence that a beam search finds, by its chance to the power 1 / length."""
+    """The sequence that a beam search finds, by its chance to the power 1 / length, among the best K of each latent."""
     number = len(latents)
     wide = latents.repeat_interleave(beams, 0)  # (N * K, Z)
     state = decoder.begin(wide)
     last = torch.full((number * beams,), START, device=latents.device)
     first = torch.tensor([0.0] + [-torch.inf] * (beams - 1), device=latents.device)  # all beams start the same
-    empty = torch.empty(number, beams, 0, dtype=torch.long, device=latents.device)
-    beam = Beam(empty, first.repeat(number, 1), torch.zeros(number, beams, dtype=torch.bool, device=latents.device))
+    total, words = first.repeat(number, 1), torch.empty(number, beams, 0, dtype=torch.long, device=latents.device)
+    ended = torch.zeros(number, beams, dtype=torch.bool, device=latents.device)
+    each = torch.arange(number, device=latents.device)
     for _ in range(longest):
         out, state = decoder.step(wide, table.embed(last[:, None]), state)
-        beam, parents = extended(beam, table.chances(out[:, 0]).view(number, beams, -1))
-        rows = (parents + torch.arange(number, device=latents.device)[:, None] * beams).flatten()
-        state = (state[0][:, rows], state[1][:, rows])
-        last = beam.words[:, :, -1].flatten()
-    lengths = (beam.words != PAD).sum(-1).clamp(min=1)
-    best = (beam.chance / lengths).argmax(-1)
-    return beam.words[torch.arange(number, device=latents.device), best]
-
-
-def extended(beam: Beam, chances: Tensor) -> tuple[Beam, Tensor]:
-    """Each sequence with one more word, the best K of all; ended sequences stay as they are.  (N, K, V)"""
-    vocabulary, beams = chances.shape[-1], chances.shape[1]
-    stay = torch.full_like(chances[0, 0], -torch.inf)
-    stay[PAD] = 0.0
-    chances = torch.where(beam.ended[..., None], stay, chances)
-    chance, at = (beam.chance[..., None] + chances).flatten(1).topk(beams, 1)  # (N, K)
-    parents, words = at // vocabulary, at % vocabulary
-    before = beam.words.gather(1, parents[..., None].expand(-1, -1, beam.words.shape[-1]))
-    ended = beam.ended.gather(1, parents) | (words == END)
-    return Beam(torch.cat([before, words[..., None]], -1), chance, ended), parents
+        chances = table.chances(out[:, 0]).view(number, beams, -1)  # (N, K, V)
+        stay = torch.full_like(chances[0, 0], -torch.inf)
+        stay[PAD] = 0.0  # ended sequences stay as they are
+        chances = total[..., None] + torch.where(ended[..., None], stay, chances)
+        total, at = chances.flatten(1).topk(beams, 1)  # (N, K)
+        parents, new = at // chances.shape[-1], at % chances.shape[-1]
+        before = words.gather(1, parents[..., None].expand_as(words))
+        words, ended = torch.cat([before, new[..., None]], -1), ended.gather(1, parents) | (new == END)
+        rows = (parents + each[:, None] * beams).flatten()
+        state, last = (state[0][:, rows], state[1][:, rows]), new.flatten()
+    lengths = (words != PAD).sum(-1).clamp(min=1)
+    return words[each, (total / lengths).argmax(-1)]
 
 
 class Synonyms(Protocol):
@@ -259,10 +235,10 @@ def study_names(
 
 def teacher_forcing(rows: Sequence[int], read: Sequence[Sequence[int]], write: Sequence[Sequence[int]]) -> Sequences:
     """Inputs start with START, targets end with END."""
-    target = padded([[*row, END] for row in write])
-    source = np.zeros_like(target)
-    for at, row in enumerate(read):
-        begun = [START, *row][: source.shape[1]]
-        source[at, : len(begun)] = begun
+    longest = max([len(row) + 1 for row in write] + [1])
+    source, target = np.full((2, max(len(rows), 1), longest), PAD, dtype=np.int64)
+    for at, (begun, ended) in enumerate(zip(read, write, strict=True)):
+        source[at, : len(begun) + 1] = [START, *begun][:longest]
+        target[at, : len(ended) + 1] = [*ended, END]
     weight = np.ones(len(target), dtype=np.float32) if rows else np.zeros(1, dtype=np.float32)
     return Sequences(np.array(rows or [0], dtype=np.int64), source, target, weight)

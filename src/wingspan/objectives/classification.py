@@ -73,53 +73,34 @@ class Classification(Objective):
             hits = smoothed(states.candidates, gold, states.inputs, self.smoothing, self._steps)
         else:
             hits = same_spans(states.candidates, gold)  # (B, M, E)
-        if states.samples is None:
-            cost = self._cost(states, hits, gold)
-        else:  # a stochastic head: the mean over its draws
-            draws = [self._cost(states._replace(scores=scores), hits, gold) for scores in states.samples]
-            cost = torch.stack(draws).mean(0)
+        draws = states.scores[None] if states.samples is None else states.samples  # of a stochastic head
+        cost = torch.stack([self._cost(scores, states.inputs.dataset, hits, gold) for scores in draws]).mean(0)
         cost = at_least_float32(cost).masked_fill(~mask, 0.0)
         return cost.sum() / share_of(len(cost) if self.reduction == "sentences" else mask.sum(), cost)
 
-    def _cost(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """The cost of each candidate.  (B, M)"""
-        if self.link == "sigmoid":
-            return self._sigmoid(states, hits, gold)
-        return self._soft(states, hits, gold) if self.smoothing else self._softmax(states, hits, gold)
-
-    def _softmax(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """One class per cell; where gold has two labels for one span the first counts (coverage says how often)."""
-        assert states.scores is not None
-        dataset = states.inputs.dataset
-        target = self._class(hits, gold, self.classes.nothing_of(dataset))
-        chances = self.classes.learned(at_least_float32(states.scores), dataset)
-        return F.nll_loss(chances.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
+    def _cost(self, scores: Tensor, dataset: Tensor, hits: Tensor, gold: Gold) -> Tensor:
+        """The cost of each candidate; `hits` are shares of labels where they are smoothed.  (B, M)"""
+        scores = at_least_float32(scores)
+        if self.link == "sigmoid":  # yes or no for each class that the corpus marks, here or throughout
+            target = by_class(hits.to(scores.dtype), gold, scores.shape[-1])
+            real = (self.classes.charged(dataset) | (target > 0)).to(scores.dtype)
+            cost = F.binary_cross_entropy_with_logits(scores, target.clamp(max=1.0), reduction="none")
+            return (cost * real).sum(-1) / real.sum(-1).clamp(min=1)
+        nothing = self.classes.nothing_of(dataset)
+        chances = self.classes.learned(scores, dataset)
+        if not self.smoothing:  # where gold has two labels for one span the first counts (coverage says how often)
+            label = self._class(hits, gold, nothing)
+            return F.nll_loss(chances.flatten(0, 1), label.flatten(), reduction="none").view_as(label)
+        target = by_class(hits, gold, scores.shape[-1])
+        total = target.sum(-1, keepdim=True)
+        target = target / total.clamp(min=1.0)  # scaled down to 1 if they exceed it; the rest is "nothing"
+        target = target.scatter_add(-1, nothing.unsqueeze(-1).expand_as(total), (1.0 - total).clamp(min=0.0))
+        return -(target * chances.masked_fill(target == 0, 0.0)).sum(-1)
 
     def _class(self, hits: Tensor, gold: Gold, nothing: Tensor) -> Tensor:
         """The class of each candidate.  (B, M, E) -> (B, M)"""
         label = gold.label.gather(1, hits.int().argmax(-1))  # the first hit
         return torch.where(hits.any(-1), label, nothing)
-
-    def _soft(self, states: States, shares: Tensor, gold: Gold) -> Tensor:
-        """Shares of labels, scaled down to 1 if they exceed it; the rest is "nothing"."""
-        assert states.scores is not None
-        target = by_class(shares, gold, states.scores.shape[-1])
-        total = target.sum(-1, keepdim=True)
-        target = target / total.clamp(min=1.0)
-        dataset = states.inputs.dataset
-        nothing = self.classes.nothing_of(dataset).unsqueeze(-1).expand_as(total)
-        target = target.scatter_add(-1, nothing, (1.0 - total).clamp(min=0.0))
-        chance = self.classes.learned(at_least_float32(states.scores), dataset)
-        return -(target * chance.masked_fill(target == 0, 0.0)).sum(-1)
-
-    def _sigmoid(self, states: States, hits: Tensor, gold: Gold) -> Tensor:
-        """Yes or no for each class that the corpus marks, here or throughout.  -> (B, M), the mean over these"""
-        assert states.scores is not None
-        scores = at_least_float32(states.scores)
-        target = by_class(hits.to(scores.dtype), gold, scores.shape[-1])
-        real = (self.classes.charged(states.inputs.dataset) | (target > 0)).to(scores.dtype)
-        cost = F.binary_cross_entropy_with_logits(scores, target.clamp(max=1.0), reduction="none")
-        return (cost * real).sum(-1) / real.sum(-1).clamp(min=1)
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """Softmax: the class of each contested span. Sigmoid: each contested label of a span, its score against 0."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,13 +38,6 @@ from wingspan.objectives import Objective, Sizes
 from wingspan.text import Entity, Sentence
 
 TASKS = ("words", "synonyms")
-
-
-class NameSequences(NamedTuple):
-    """The targets of a batch, by task."""
-
-    words: Sequences | None
-    synonyms: Sequences | None
 
 
 class Generation(Objective):
@@ -105,8 +98,12 @@ class Generation(Objective):
         self._singletons = slice(rare.start + len(SPECIALS), rare.stop + len(SPECIALS))
         self.mean_of = {task: task if sharing == "none" else "shared" for task in tasks}
         self.spread_of = {task: "shared" if sharing == "all" else task for task in tasks}
-        self.means = nn.ModuleDict({name: nn.Linear(sizes.span, latent_size) for name in set_of(self.mean_of)})
-        self.spreads = nn.ModuleDict({name: nn.Linear(sizes.span, latent_size) for name in set_of(self.spread_of)})
+        self.means = nn.ModuleDict(
+            {name: nn.Linear(sizes.span, latent_size) for name in dict.fromkeys(self.mean_of.values())}
+        )
+        self.spreads = nn.ModuleDict(
+            {name: nn.Linear(sizes.span, latent_size) for name in dict.fromkeys(self.spread_of.values())}
+        )
         self.table = WordTable(len(self.vocabulary), embedding_size, hidden, adaptive_above)
         self.decoders = nn.ModuleDict({task: WordDecoder(latent_size, embedding_size, hidden) for task in tasks})
         if vectors is not None:
@@ -149,7 +146,7 @@ class Generation(Objective):
         share = 100 * covered / max(1, entities)
         return [f"{vocabulary}; synonyms for {covered:,} of {entities:,} training entities ({share:.1f}%)."]
 
-    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> NameSequences:
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> dict[str, Sequences]:
         """The words of each gold span, and those of its synonyms."""
         gold, labels = gold_spans(sentences, inputs, self.labels), self.labels.names()
         own: list[tuple[int, list[int]]] = []
@@ -167,18 +164,19 @@ class Generation(Objective):
             pairs.extend((at, words, name) for name in self.synonyms.get(label, {}).get(surface, []))
         read = [words if self.reads == "source" else name for _, words, name in pairs]
         texts, others = [words for _, words in own], [name for _, _, name in pairs]
-        return NameSequences(
-            teacher_forcing([at for at, _ in own], texts, texts) if "words" in self.tasks else None,
-            teacher_forcing([at for at, _, _ in pairs], read, others) if "synonyms" in self.tasks else None,
-        )
+        every = {
+            "words": teacher_forcing([at for at, _ in own], texts, texts),
+            "synonyms": teacher_forcing([at for at, _, _ in pairs], read, others),
+        }
+        return {task: every[task] for task in self.tasks}
 
-    def forward(self, states: States, gold: Gold, targets: NameSequences) -> Tensor:
+    def forward(self, states: States, gold: Gold, targets: Mapping[str, Sequences]) -> Tensor:
         """The loss of both tasks, in float32."""
         assert states.gold is not None
         weight = SCHEDULES[self.schedule](states.moment or Moment())
         with torch.autocast(states.gold.device.type, enabled=False):
             vectors = at_least_float32(states.gold).flatten(0, 1)  # (B * E, S)
-            costs = [self.cost(task, vectors, getattr(targets, task), weight) for task in self.tasks]
+            costs = [self.cost(task, vectors, targets[task], weight) for task in self.tasks]
         return torch.stack(costs).sum()
 
     def cost(self, task: str, vectors: Tensor, target: Sequences, weight: float) -> Tensor:
@@ -238,8 +236,3 @@ def check_tasks(tasks: Sequence[str]) -> None:
     unknown = [task for task in tasks if task not in TASKS]
     if unknown or not tasks:
         raise ValueError(f"Generation has no task {unknown[0] if unknown else ''!r}; use {' and '.join(TASKS)}")
-
-
-def set_of(names: Mapping[str, str]) -> list[str]:
-    """Each name once, in order."""
-    return list(dict.fromkeys(names.values()))

@@ -17,13 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan.batch import Array, Found, Gold, Inputs, unit_ranges
+from wingspan.batch import Array, Found, Gold, Inputs, padded_spans, unit_ranges
 from wingspan.candidates import Candidates, same_spans
 from wingspan.candidates.proposed import BUCKETS, bucket
 from wingspan.heads import start_rare
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.corpus import CorpusClasses
 from wingspan.layers.distributed import share_of
+from wingspan.layers.grid import pick
 from wingspan.model import States
 from wingspan.objectives import Objective, Sizes
 from wingspan.text import Sentence
@@ -37,14 +38,6 @@ class GoldFragments(NamedTuple):
     label: Array  # (B, E) class ids; a fragment of two labels is listed twice
     mask: Array  # (B, E)
     linked: Array  # (B, E, E) the two belong to one entity
-
-
-class LinkVectors(NamedTuple):
-    """The scores and vectors of candidates."""
-
-    fragment: Tensor  # (..., C) scores of being a fragment, raw
-    left: Tensor  # (..., K)
-    right: Tensor  # (..., K)
 
 
 class Links(Objective):
@@ -79,7 +72,7 @@ class Links(Objective):
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> GoldFragments:
         """The fragments of each sentence, and which of them belong together."""
-        rows: list[dict[tuple[int, int, int], int]] = []
+        rows: list[list[tuple[int, int, int]]] = []
         links: list[tuple[int, int, int]] = []
         for row, sentence in enumerate(sentences):
             first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
@@ -91,18 +84,12 @@ class Links(Objective):
                 keys = [(int(first[start]), int(past[end - 1]), label) for start, end in entity.spans]
                 at = [place.setdefault(key, len(place)) for key in keys]
                 links += [(row, *pair) for pair in combinations(at, 2)]
-            rows.append(place)
-        most = max([len(row) for row in rows] + [1])
-        table = np.zeros((len(rows), most, 3), dtype=np.int64)
-        mask = np.zeros((len(rows), most), dtype=bool)
-        linked = np.zeros((len(rows), most, most), dtype=bool)
-        for row, place in enumerate(rows):
-            if place:
-                table[row, : len(place)] = list(place)
-                mask[row, : len(place)] = True
+            rows.append(list(place))
+        fragments = padded_spans(rows)
+        linked = np.zeros((*fragments.mask.shape, fragments.mask.shape[1]), dtype=bool)
         for row, first, second in links:
             linked[row, first, second] = linked[row, second, first] = True
-        return GoldFragments(table[..., 0], table[..., 1], table[..., 2], mask, linked)
+        return GoldFragments(*fragments, linked)
 
     def required(self, gold: Gold, targets: GoldFragments) -> Gold:
         """Fragments must be candidates too."""
@@ -133,31 +120,31 @@ class Links(Objective):
         assert states.candidates is not None
         rank = scores.amax(-1).masked_fill(~mask, -torch.inf).masked_fill(hits.any(-1), torch.inf)
         best, at = rank.topk(min(self.most, rank.shape[1]), dim=1)  # (B, n)
-        chosen = picked(states.features, at)
-        scores_of_pairs = self.link_scores(chosen, states.candidates.start.gather(1, at), ends(states, at))
-        sure = torch.where(picked(hits, at).any(-1, keepdim=True), picked(target, at), picked(scores, at).sigmoid())
-        in_order = ends(states, at)[:, :, None] <= states.candidates.start.gather(1, at)[:, None]
+        start, end = states.candidates.start.gather(1, at), states.candidates.end.gather(1, at)
+        scores_of_pairs = self.link_scores(pick(states.features, at), start, end)
+        sure = torch.where(pick(hits, at).any(-1, keepdim=True), pick(target, at), pick(scores, at).sigmoid())
+        in_order = end[:, :, None] <= start[:, None]
         real = (best > -torch.inf) & mask.gather(1, at)
         weight = (sure @ sure.mT).clamp(max=1.0) * (in_order & real[:, :, None] & real[:, None])  # (B, n, n)
-        gold = picked(hits, at).float()  # (B, n, E)
+        gold = pick(hits, at).float()  # (B, n, E)
         together = (gold @ linked.float() @ gold.mT).clamp(max=1.0)
         cost = F.binary_cross_entropy_with_logits(scores_of_pairs, together, reduction="none")
         return (cost * weight).sum()
 
     def link_scores(self, features: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Raw scores of all pairs of listed candidates, first and second.  (B, n, F) -> (B, n, n)"""
-        _, left, right = self.vectors(features)
+        left, right = self.vectors(features)
         gap = (start[:, None] - end[:, :, None]).clamp(min=0)
         scores: Tensor = at_least_float32(left @ right.mT) + self.distance(bucket(gap + 1)).squeeze(-1)
         return scores
 
-    def vectors(self, features: Tensor) -> LinkVectors:
-        """The scores and vectors of each candidate; the last two places of a vector are its bias and a 1."""
+    def vectors(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The vectors of each candidate as first and second of a link, ending with their bias and a 1.  (..., K)"""
         left, right = self.left(features), self.right(features)
         one = torch.ones_like(left[..., :1])
         left = torch.cat([left[..., :-1] / math.sqrt(self.size), left[..., -1:], one], -1)
         right = torch.cat([right[..., :-1], one, right[..., -1:]], -1)
-        return LinkVectors(self.fragment(features), left, right)
+        return left, right
 
     def read_fragments(self, states: States, thresholds: Sequence[float]) -> tuple[Found, Array, Array, Array]:
         """The fragments whose chance reaches the threshold of their class, their vectors, and the distance biases."""
@@ -168,7 +155,7 @@ class Links(Objective):
         enough &= self.classes.possible(states.inputs.dataset)
         rows, cells, label = torch.nonzero(possible(states).unsqueeze(-1) & enough, as_tuple=True)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
-        _, left, right = self.vectors(states.features[rows, cells])
+        left, right = self.vectors(states.features[rows, cells])
         found = Found(*map(on_cpu, (rows, start, end, label, chance[rows, cells, label])))
         return found, *map(on_cpu, (left.float(), right.float(), self.distance.weight.float().squeeze(-1)))
 
@@ -190,14 +177,3 @@ def possible(states: States) -> Tensor:
 def on_cpu(part: Tensor) -> Array:
     """A tensor as an array."""
     return part.detach().cpu().numpy()
-
-
-def picked(rows: Tensor, at: Tensor) -> Tensor:
-    """The rows of chosen candidates.  (B, M, D), (B, n) -> (B, n, D)"""
-    return rows.gather(1, at.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
-
-
-def ends(states: States, at: Tensor) -> Tensor:
-    """Where chosen candidates end.  (B, n)"""
-    assert states.candidates is not None
-    return states.candidates.end.gather(1, at)

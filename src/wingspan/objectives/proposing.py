@@ -33,13 +33,10 @@ class Proposing(Objective):
         assert scores is not None, "assembling refuses other candidates than Proposed"
         required = gold if states.required is None else states.required
         hits = gold_pairs(required, scores.shape[1]) & (scores > -torch.inf)
+        # per word, not per pair: nearly all pairs are easy, so a mean over pairs would vanish
         words = share_of(states.inputs.starts.sum(), scores)
-        return self.pairs * pair_loss(scores, hits, words) + self.ranking * ranking_loss(scores, hits)
-
-
-def pair_loss(scores: Tensor, hits: Tensor, words: Tensor | float) -> Tensor:
-    """Binary cross entropy per word, not per pair: nearly all pairs are easy, so a mean over pairs would vanish."""
-    return F.softplus(torch.where(hits, -scores, scores)).sum() / words
+        pairs = F.softplus(torch.where(hits, -scores, scores)).sum() / words
+        return self.pairs * pairs + self.ranking * ranking_loss(scores, hits)
 
 
 def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:

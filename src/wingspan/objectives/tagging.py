@@ -159,7 +159,10 @@ class Tagging(Objective):
             tags = chance.argmax(-1)
         sure = chance.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         tags = tags * words.mask[:, None]  # padding is O
-        past = unit_ends(inputs).gather(1, words.unit)  # (B, L) one past the last unit of each word
+        length = inputs.unit_mask.shape[1]
+        after = torch.arange(1, length + 1, device=tags.device).expand_as(inputs.words)
+        past = torch.where(inputs.ends, after, length).flip(1).cummin(1).values.flip(1)  # the word's end, for each unit
+        past = past.gather(1, words.unit)  # (B, L) one past the last unit of each word
         arrays = (part.detach().cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core))
         found = self._entities(arrays)
         if temperature != 1.0:
@@ -203,11 +206,3 @@ def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:
     chosen = inputs.starts & inputs.unit_mask & (at >= bounds[:, :1]) & (at < bounds[:, 1:])  # (B, L)
     order = (~chosen).long().argsort(dim=1, stable=True)
     return TaggedWords(order, chosen.gather(1, order))
-
-
-def unit_ends(inputs: Inputs) -> Tensor:
-    """For each unit, one past the last unit of its word.  (B, L)"""
-    length = inputs.unit_mask.shape[1]
-    at = torch.arange(1, length + 1, device=inputs.unit_mask.device).expand_as(inputs.words)
-    ends = torch.where(inputs.ends, at, length)
-    return ends.flip(1).cummin(1).values.flip(1)

@@ -24,7 +24,13 @@ def variants(name: str) -> dict[str, Callable[[], Recipe]]:
 def find(name: str) -> Recipe:
     """A recipe by NAME, NAME/VARIANT, or the path of a Python file of yours with a function `recipe()`."""
     if name.endswith(".py"):
-        return from_file(Path(name))
+        module = import_file(Path(name))
+        if not hasattr(module, "recipe"):
+            raise ValueError(f"{name}: a recipe file needs a function recipe() that returns a wingspan.recipe.Recipe")
+        recipe = module.recipe()
+        if not isinstance(recipe, Recipe):
+            raise ValueError(f"{name}: recipe() must return a wingspan.recipe.Recipe, not {type(recipe).__name__}")
+        return recipe
     base, _, variant = name.partition("/")
     system = _system(base)
     known = variants(system)
@@ -72,14 +78,3 @@ def import_file(path: Path) -> ModuleType:
         del sys.modules[path.stem]
         raise ValueError(f"{path}: this Python file does not run ({error})") from error
     return module
-
-
-def from_file(path: Path) -> Recipe:
-    """The recipe of a user's own file."""
-    module = import_file(path)
-    if not hasattr(module, "recipe"):
-        raise ValueError(f"{path}: a recipe file needs a function recipe() that returns a wingspan.recipe.Recipe")
-    recipe = module.recipe()
-    if not isinstance(recipe, Recipe):
-        raise ValueError(f"{path}: recipe() must return a wingspan.recipe.Recipe, not {type(recipe).__name__}")
-    return recipe

@@ -185,8 +185,11 @@ class DeepSpans(SpanRepresentation):
             spans = attend_listed(states, self.scores(states), blocks.held)
         elif self.aggregation == "mean":
             spans = grid.range_means(states, blocks.start, blocks.end)
+        elif states.is_cuda and blocks.cells is not None:  # the running maxima of all starts: few launches
+            width, places = blocks.cells
+            spans = grid.max_words(states, width).flatten(1, 2).index_select(1, places)
         else:
-            spans = maxima(states, blocks)
+            spans = grid.range_maxima(states, blocks.start, blocks.end, blocks.held)
         return spans if self.sizes is None else spans + embed_widths(self.sizes.weight, blocks.start, blocks.end)
 
 
@@ -195,19 +198,14 @@ def half_of(words: Words) -> torch.dtype:
     return working_type(words.top.device, words.top.dtype)
 
 
-class SentenceSpans(NamedTuple):
-    """All spans of a sentence of one length, up to some width."""
-
-    start: Tensor  # (N,)
-    end: Tensor  # (N,)
-    held: Tensor  # (1, N, L)
-    bias: Tensor  # (1, 1, N, L)
-    places: Tensor  # their places in the grid, after the single words if those are not built
-
-
 @lru_cache(maxsize=128)
-def sentence_spans(length: int, narrowest: int, widest: int, device: torch.device, dtype: torch.dtype) -> SentenceSpans:
-    """Spans width by width; K(2L-K+1)/2 of them for widths 1 to K."""
+def sentence_spans(
+    length: int, narrowest: int, widest: int, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, ...]:
+    """All spans of a sentence up to some width, width by width; K(2L-K+1)/2 of them for widths 1 to K.
+
+    -> start (N,), end (N,), held (1, N, L), bias (1, 1, N, L) and their places in the grid, single words first.
+    """
     starts = [torch.arange(length + 1 - k) for k in range(narrowest, widest + 1)]
     wide = torch.cat([torch.arange(0), *(torch.full_like(start, k) for k, start in enumerate(starts, narrowest))])
     start = torch.cat([torch.arange(0), *starts])
@@ -216,19 +214,7 @@ def sentence_spans(length: int, narrowest: int, widest: int, device: torch.devic
         start, wide, singles = start.to(device), wide.to(device), singles.to(device)
         held = grid.inside(start[None], (start + wide)[None], length)
         places = torch.cat([singles, start * widest + wide - 1])
-        return SentenceSpans(start, start + wide, held, attention_bias(held, dtype), places)
-
-
-def maxima(states: Tensor, blocks: SpanBlocks) -> Tensor:
-    """The maximum of each span's words; on a GPU with few launches.  -> (R, N, D)"""
-    if states.is_cuda and blocks.cells is not None:
-        return grid_maxima(states, *blocks.cells)
-    return grid.range_maxima(states, blocks.start, blocks.end, blocks.held)
-
-
-def grid_maxima(states: Tensor, width: int, places: Tensor) -> Tensor:
-    """The same for the spans of a grid, from the running maxima of all starts."""
-    return grid.max_words(states, width).flatten(1, 2).index_select(1, places)
+        return start, start + wide, held, attention_bias(held, dtype), places
 
 
 def same(states: Tensor) -> Tensor:

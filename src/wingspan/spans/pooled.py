@@ -58,7 +58,9 @@ class PooledSpans(SpanRepresentation):
     def project(self, words: Words, candidates: Candidates, linear: nn.Linear) -> Tensor:
         """Each view times its columns of the weight; all but the maximum commute with it, so words go first."""
         words = words._replace(top=self.dropout(words.top), sentence=self.dropout(words.sentence))
-        columns = iter(torch.split(linear.weight, self._sizes(words), dim=1))
+        sizes = [words.top.shape[-1]] * (len(self.views) + self.sentence)
+        sizes += [] if self.widths is None else [self.widths.embedding_dim]
+        columns = iter(torch.split(linear.weight, sizes, dim=1))
         weights = {view: next(columns).T for view in self.views}
         if self.sentence:
             out = F.linear(words.sentence, next(columns), linear.bias)[:, None, None]  # (B, 1, 1, out)
@@ -78,10 +80,6 @@ class PooledSpans(SpanRepresentation):
         elif "max" in weights:
             out = out + pool("max", words.top, candidates) @ weights["max"]
         return out.flatten(1, 2)  # (B, M, out)
-
-    def _sizes(self, words: Words) -> list[int]:
-        sizes = [words.top.shape[-1]] * (len(self.views) + self.sentence)
-        return [*sizes, self.widths.embedding_dim] if self.widths is not None else sizes
 
 
 def pool(view: str, words: Tensor, candidates: Candidates) -> Tensor:

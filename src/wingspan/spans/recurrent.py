@@ -14,6 +14,7 @@ Legend: B sentences, L words, W widths, D word size, H states of one direction, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -52,17 +53,16 @@ class RecurrentSpans(SpanRepresentation):
         # a word enters the gates of each direction once, however many spans it is in
         ahead, back = enter(self.recurrent.forwards, top), enter(self.recurrent.backwards, top)  # (B, L, 4 H)
         width = candidates.width
-        spans = self._listed(ahead, back, candidates) if width is None else self._dense(ahead, back, width)
+        if width is None:
+            spans = self._listed(ahead, back, candidates)
+        else:  # some sentences at a time
+            rows = max(1, CELLS // (ahead.shape[1] * width))
+            parts = zip(ahead.split(rows), back.split(rows), strict=True)
+            spans = torch.cat([run(self._grid, len(ahead) > rows, *part, width) for part in parts]).flatten(1, 2)
         if self.widths is None:
             return spans
         widths = embed_widths(self.widths.weight, candidates.start, candidates.end)
         return torch.cat([spans, widths.to(spans.dtype)], -1)
-
-    def _dense(self, ahead: Tensor, back: Tensor, width: int) -> Tensor:
-        """All spans of the grid, some sentences at a time.  (B, L, 4 H) -> (B, L * W, 2 H)"""
-        rows = max(1, CELLS // (ahead.shape[1] * width))
-        parts = zip(ahead.split(rows), back.split(rows), strict=True)
-        return torch.cat([run(self._grid, len(ahead) > rows, *part, width) for part in parts]).flatten(1, 2)
 
     def _grid(self, ahead: Tensor, back: Tensor, width: int) -> Tensor:
         """Spans by start and width.  (B, L, 4 H) -> (B, L, W, 2 H)"""
@@ -73,10 +73,10 @@ class RecurrentSpans(SpanRepresentation):
             for lstm, entered, direction in self._directions(ahead, back)
         )  # (B, L, W, H): from each first word on, from each last word back
         # the last state of each width times all of them: by first word for one direction, by last for the other
-        scores = forwards @ forwards.mT + by_start(turned(backwards @ backwards.mT))  # (B, L, W, W)
+        scores = forwards @ forwards.mT + moved(turned(backwards @ backwards.mT), 1)  # (B, L, W, W)
         narrower = torch.ones(width, width, dtype=torch.bool, device=ahead.device).tril()
         weights = scores.float().masked_fill(~narrower, -torch.inf).softmax(-1).to(scores.dtype)
-        return torch.cat([weights @ forwards, by_start(turned(by_end(weights)) @ backwards)], -1)
+        return torch.cat([weights @ forwards, moved(turned(moved(weights, -1)) @ backwards, 1)], -1)
 
     def _listed(self, ahead: Tensor, back: Tensor, candidates: Candidates) -> Tensor:
         """Listed spans of any width, narrow ones first; masked candidates are zero.  -> (B, M, 2 H)"""
@@ -106,18 +106,16 @@ class RecurrentSpans(SpanRepresentation):
         ]
         # the last state of each span times all of them, from a table of all products at its border
         products = [(table @ table.mT)[row[span], last, at] for (table, row), at in zip(walks, steps, strict=True)]
-        weights = softmax_of(torch.stack(products).sum(0, dtype=torch.float32), span, len(width)).to(
-            walks[0][0].dtype
-        )  # (K,)
-        return torch.cat(
-            [
-                F.embedding_bag(
-                    row[span] * table.shape[1] + at, table.flatten(0, 1), begins, mode="sum", per_sample_weights=weights
-                )
-                for (table, row), at in zip(walks, steps, strict=True)
-            ],
-            -1,
-        )
+        scores = torch.stack(products).sum(0, dtype=torch.float32)  # (K,)
+        highest = scores.new_full((len(width),), -torch.inf).scatter_reduce(0, span, scores.detach(), "amax")
+        weights = (scores - highest[span]).exp()  # a softmax over the cells of each span
+        weights = weights / torch.zeros_like(highest).index_add(0, span, weights)[span]
+        shares: dict[str, Any] = {"mode": "sum", "per_sample_weights": weights.to(walks[0][0].dtype)}
+        sums = [
+            F.embedding_bag(row[span] * table.shape[1] + at, table.flatten(0, 1), begins, **shares)
+            for (table, row), at in zip(walks, steps, strict=True)
+        ]
+        return torch.cat(sums, -1)
 
     def _directions(self, ahead: Tensor, back: Tensor) -> tuple[tuple[nn.LSTM, Tensor, int], ...]:
         return (self.recurrent.forwards, ahead, 1), (self.recurrent.backwards, back, -1)
@@ -157,13 +155,6 @@ def shared(lstm: nn.LSTM, entered: Tensor, border: Tensor, width: Tensor, direct
     return table, rank[which]
 
 
-def softmax_of(scores: Tensor, span: Tensor, spans: int) -> Tensor:
-    """A softmax over the cells of each span.  (K,), (K,) -> (K,)"""
-    highest = scores.new_full((spans,), -torch.inf).scatter_reduce(0, span, scores.detach(), "amax")
-    weights = (scores - highest[span]).exp()
-    return weights / torch.zeros_like(highest).index_add(0, span, weights)[span]
-
-
 def turned(weights: Tensor) -> Tensor:
     """Reverses the first `width` entries for the span of each width.  (B, L, W, W)"""
     at = torch.arange(weights.shape[-1], device=weights.device)
@@ -171,18 +162,11 @@ def turned(weights: Tensor) -> Tensor:
     return weights.gather(-1, mirror.clamp(min=0).expand_as(weights)).masked_fill(mirror < 0, 0.0)
 
 
-def by_start(cells: Tensor) -> Tensor:
-    """Spans by (last word, width) as spans by (first word, width).  (B, L, W, .)"""
-    return moved(cells, 1)
-
-
-def by_end(cells: Tensor) -> Tensor:
-    """Spans by (first word, width) as spans by (last word, width).  (B, L, W, .)"""
-    return moved(cells, -1)
-
-
 def moved(cells: Tensor, direction: int) -> Tensor:
-    """Shifts each width one word further than the one before; cells off the sentence are no spans."""
+    """Spans by (last word, width) as spans by (first word, width), direction 1, or back, -1.  (B, L, W, .)
+
+    Each width is shifted one word further than the one before; cells off the sentence are no spans.
+    """
     batch, length, width, _ = cells.shape
     at = torch.arange(length, device=cells.device)[:, None] + direction * torch.arange(width, device=cells.device)
     at = at.clamp(0, length - 1) * width + torch.arange(width, device=cells.device)  # (L, W)

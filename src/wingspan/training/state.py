@@ -16,15 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from wingspan.checkpoint import (
-    brief,
-    read_object,
-    read_weights,
-    rebuild,
-    write_json,
-    write_text,
-    write_weights,
-)
+from wingspan.checkpoint import read_object, read_weights, rebuild, write_json, write_text, write_weights
+from wingspan.files import brief
 from wingspan.recognizer import Recognizer
 
 
