@@ -155,7 +155,7 @@ def test_renamed_labels_meet_those_of_the_new_corpus(tmp_path):
 
 def test_two_labels_cannot_take_one_name():
     model: Recognizer = untrained()
-    with pytest.raises(ValueError, match="'Gene' would stand for two labels"):
+    with pytest.raises(ValueError, match="'Gene' would name two labels"):
         renamed(model, {"Drug": "Gene"})
     assert renamed(model, {"Drug": "Gene", "Gene": "Drug"}).labels.types["main"] == ("Gene", "Drug")
 
