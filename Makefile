@@ -1,6 +1,8 @@
 # Two commands set everything up: `make demo` and `make test`. Each makes its own .venv from the project's own files.
 PYTHON ?= python3.11
 BIN := .venv/bin
+# processes that share the tests; each builds the fixtures it needs, and one that is done takes tests from another
+WORKERS ?= 2
 
 .PHONY: demo test lint types contracts clean
 
@@ -8,7 +10,7 @@ demo: .venv/.installed
 	$(BIN)/wingspan demo
 
 test: .venv/.installed-dev
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check src tests benchmarks

@@ -1,8 +1,12 @@
-import hypothesis
-import pytest
-import torch
+import os
 
 # tests run beside each other on few cores; one thread each is quicker, and sums come out the same every time
+os.environ["OMP_NUM_THREADS"] = "1"  # read on import, here and in the processes that tests start
+
+import hypothesis  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
 torch.set_num_threads(1)
 
 hypothesis.settings.register_profile("shared-machine", deadline=None)

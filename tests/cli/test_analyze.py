@@ -38,15 +38,17 @@ def test_figures_come_as_png_and_svg(shell, predictions, tmp_path):
     assert {"buckets-entity_length-figure.png", "buckets-entity_length-figure.svg"} <= figures
 
 
+@pytest.mark.slow
 def test_an_earlier_report_leaves_nothing_behind(shell, predictions, tmp_path):
     folder = tmp_path / "out"
-    options = ["--gold", shell.dev, "--predicted", predictions[0], "--output", folder, "--samples", 5]
-    shell("analyze", *options, "--predicted", predictions[1], "--train", shell.train)
+    options = ["--gold", shell.dev, "--predicted", predictions[0], "--samples", 5, "--attribute", "entity_length"]
+    more = ["--predicted", predictions[1], "--train", shell.train, "--attribute", "training_frequency"]
+    shell("analyze", *options, *more, "--output", folder)
     before = {path.name for path in folder.rglob("*")}
     (folder / "notes.txt").write_text("mine")
-    shell("analyze", *options)
+    shell("analyze", *options, "--output", folder)
     after = {path.name for path in folder.rglob("*")}
-    shell("analyze", *options[:-3], tmp_path / "new", "--samples", 5)
+    shell("analyze", *options, "--output", tmp_path / "new")
     assert after - {"notes.txt"} == {path.name for path in (tmp_path / "new").rglob("*")} < before
 
 
@@ -66,6 +68,7 @@ def test_analyze_wants_a_model_or_predictions(shell, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_compare_with_training_data_has_its_buckets(shell, predictions, tmp_path):
     report = tmp_path / "compare.html"
     shell("compare", shell.dev, *predictions, "--samples", 5, "--report", report, "--train", shell.train)
@@ -97,16 +100,8 @@ def test_a_report_says_what_predictions_lack(shell, tmp_path):
         [replace(one, entities=[e for e in one.entities if e.label == "Gene"]) for one in documents[1:]],
         tmp_path / "some.jsonl",
     )
-    options = [
-        "--gold",
-        shell.dev,
-        "--predicted",
-        tmp_path / "some.jsonl",
-        "--samples",
-        5,
-        "--output",
-        tmp_path / "out",
-    ]
+    some, options = tmp_path / "some.jsonl", ["--samples", 5, "--attribute", "entity_length"]
+    options += ["--gold", shell.dev, "--predicted", some, "--output", tmp_path / "out"]
     assert "(--allow-missing)" in shell.refuses("analyze", *options)
     shell("analyze", *options, "--allow-missing")
     page = (tmp_path / "out" / "report.html").read_text()
@@ -114,6 +109,7 @@ def test_a_report_says_what_predictions_lack(shell, tmp_path):
     assert "some: the gold has labels that were never predicted: " in page
 
 
+@pytest.mark.slow
 def test_a_folder_where_a_file_is_to_be_written_is_named(shell, predictions, tmp_path):
     (tmp_path / "taken").mkdir()
     said = shell.refuses("compare", shell.dev, *predictions, "--samples", 5, "--report", tmp_path / "taken")

@@ -1,13 +1,13 @@
 """The data commands as users run them: the right result, or one clear sentence and an exit code; no traceback."""
 
 import json
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from shells import run_command
 
 from wingspan.cli import describe
 from wingspan.cli.convert import convert_corpus
@@ -17,15 +17,11 @@ from wingspan.corpora.formats import read
 from wingspan.files import Problems
 
 FIXTURES = Path(__file__).parents[1] / "corpora" / "formats" / "fixtures"
-WINGSPAN = [sys.executable, "-c", "from wingspan.cli import main; main()"]
 
 
 def run(*arguments: str | Path, code: int = 0) -> str:
     """Both outputs of a command, after a look at its exit code."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    done = subprocess.run(
-        [*WINGSPAN, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment, check=False
-    )
+    done = run_command(*arguments)
     assert "Traceback" not in done.stdout + done.stderr
     assert done.returncode == code, done.stdout + done.stderr
     if code:
@@ -133,7 +129,7 @@ def test_validate_prints_figures_and_writes_them(tmp_path: Path) -> None:
 def test_validate_lists_every_problem_and_fails(tmp_path: Path) -> None:
     bad = {"id": "2", "text": "in Ribe", "entities": [{"label": "LOC", "start": 3, "end": 99}]}
     source = lines(tmp_path / "in.jsonl", NESTED, bad, bad)
-    done = subprocess.run([*WINGSPAN, "validate", str(source)], capture_output=True, text=True, check=False)
+    done = run_command("validate", source)
     assert done.returncode == 1
     assert "in.jsonl:2" in done.stdout
     assert "in.jsonl:3" in done.stdout
@@ -245,17 +241,18 @@ def test_bad_input_from_the_shell(tmp_path: Path) -> None:
     assert "does not say the format" in run("convert", FIXTURES / "pure.jsonl", tmp_path / "o.what", code=1)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_on_one_line(tmp_path: Path) -> None:
     text = "in Ribe " + ("x" * 96 + " 😀 ") * 102_000
     source = lines(
         tmp_path / "long.jsonl", {"id": "1", "text": text, "entities": [{"label": "LOC", "start": 3, "end": 7}]}
     )
     assert source.stat().st_size > 10_000_000
-    begin = time.monotonic()
+    begin = time.process_time()
     convert_corpus(source, tmp_path / "out.jsonl")
     (report,) = validate_corpora([tmp_path / "out.jsonl"])
     assert (report.statistics.words, report.failed) == (2 + 2 * 102_000, False)
-    assert time.monotonic() - begin < 30  # some two seconds on a quiet machine
+    assert time.process_time() - begin < 15  # two seconds, more if the processor is shared
     tags = "word O\n" * 10
     (tmp_path / "wide.conll").write_text("w" * 10_000_000 + " B-X\n" + tags)
     problems = Problems("skip")

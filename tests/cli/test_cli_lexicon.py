@@ -129,6 +129,7 @@ def test_the_command_needs_no_torch():
 
 
 @pytest.mark.skipif("WINGSPAN_DATA" not in os.environ, reason="WINGSPAN_DATA is not set")
+@pytest.mark.slow
 def test_coverage_of_a_real_corpus(run):
     root = Path(os.environ["WINGSPAN_DATA"])
     sources = [root / "kb" / f"{name}.tsv.gz" for name in ("doid", "mondo")]

@@ -34,6 +34,7 @@ def run(monkeypatch, capsys, tmp_path):
 QUICK = ("--size", 6, "--epochs", 3)
 
 
+@pytest.mark.slow
 def test_words_that_occur_together_are_near(run):
     shown = ("--nearest", "RED", "--nearest", "dog", "--count", 14)
     out, err = run("vectors", "train.txt", "--output", "v.npz", "--size", 6, "--epochs", 400, *shown)

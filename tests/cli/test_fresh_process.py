@@ -39,6 +39,7 @@ def test_help_needs_no_torch(arguments):
     assert time.perf_counter() - began < 20  # on a busy machine; alone it is well below a second
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(prepared, tmp_path):
     many = lines(
         tmp_path / "many.jsonl", *({"text": "A text of some words. " * 20, "entities": []} for _ in range(400))

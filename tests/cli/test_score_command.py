@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from rich.console import Console
+from shells import run_command
 
 from wingspan.cli import score as run
 from wingspan.evaluation.scores import recognition, typing
@@ -44,14 +45,8 @@ def files(tmp_path):
     return gold, found
 
 
-def wingspan(*arguments):
-    script = "from wingspan.cli import main; main()"
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_the_command_prints_a_plain_table_and_writes_json(files, tmp_path):
-    done = wingspan("score", *files, "--json", tmp_path / "new" / "figures.json")
+    done = run_command("score", *files, "--json", tmp_path / "new" / "figures.json")
     assert done.returncode == 0, done.stderr
     rows = {line.split("  ")[0]: line.split() for line in done.stdout.splitlines()}
     assert rows["micro"][1:] == ["25.00", "25.00", "25.00", "1", "3", "3", "4"]
@@ -66,12 +61,12 @@ def test_the_command_prints_a_plain_table_and_writes_json(files, tmp_path):
 def test_the_command_says_what_is_wrong_in_one_sentence(files, tmp_path):
     gold, _ = files
     half = write(tmp_path / "half.jsonl", record("1"))
-    done = wingspan("score", gold, half)
+    done = run_command("score", gold, half)
     assert done.returncode == 1
     assert done.stderr.strip().count("\n") == 0
     assert "no predicted counterpart of the same id ('2')" in done.stderr
-    assert wingspan("score", gold, half, "--allow-missing").returncode == 0
-    missing = wingspan("score", gold, tmp_path / "none.jsonl")
+    assert run_command("score", gold, half, "--allow-missing").returncode == 0
+    missing = run_command("score", gold, tmp_path / "none.jsonl")
     assert missing.returncode == 1
     assert "none.jsonl" in missing.stderr
     assert "Traceback" not in missing.stderr

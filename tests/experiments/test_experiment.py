@@ -30,6 +30,7 @@ def lasting(line: dict) -> dict:
     return {key: value for key, value in line.items() if key not in ("time", "seconds")}
 
 
+@pytest.mark.slow
 def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
@@ -72,6 +73,7 @@ def test_two_that_begin_together_do_not_stumble_over_each_other(tmp_path, monkey
     assert (tmp_path / "output" / ".claims").is_dir()
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_runs(tmp_path):
     shared = plan(tmp_path, seeds=[1, 2, 3, 4], recipes=["baseline"])
     processes = [started(shared) for _ in range(2)]
@@ -82,6 +84,7 @@ def test_two_processes_share_the_runs(tmp_path):
     assert len(found) == len({line["id"] for line in found}) == 8
 
 
+@pytest.mark.slow
 def test_a_run_with_checkpoints_goes_on_in_the_middle(tmp_path):
     one = plan(tmp_path, seeds=[1], recipes=["baseline"], corpora=make_corpora(tmp_path)[:1], checkpoints=True)
     process = started(one, ("step", 8))  # in the third epoch of six
@@ -117,6 +120,7 @@ def recipe():
 BROKEN = DEADLY.replace("os.kill(os.getpid(), signal.SIGKILL)", "raise KeyError('a bug of mine')")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_takes_one_run_with_it(tmp_path, shell):
     (tmp_path / "deadly.py").write_text(DEADLY)
     (tmp_path / "broken.py").write_text(BROKEN)
@@ -131,6 +135,7 @@ def test_a_worker_that_dies_takes_one_run_with_it(tmp_path, shell):
     assert "4 runs failed, 0 are still to do" in out
 
 
+@pytest.mark.slow
 def test_workers_start_from_nothing_for_a_gpu(tmp_path, monkeypatch):
     small = plan(tmp_path, workers=1, seeds=[1], recipes=["baseline"])
     todo = list(check(small).values())

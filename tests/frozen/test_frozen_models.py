@@ -21,6 +21,7 @@ def test_a_saved_model_finds_the_same(kept):
 
 
 @pytest.mark.parametrize("kept", cases.KEPT)
+@pytest.mark.slow
 def test_it_can_be_saved_again(kept, tmp_path):
     frozen = json.loads((cases.MODELS / f"{kept}.json").read_text(encoding="utf-8"))
     wingspan.load(cases.MODELS / kept, device="cpu").save_pretrained(tmp_path / "again")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 import torch.distributed.tensor  # both are imported by the first training, which takes seconds: once is enough
+from forking import forking
 from killing import deadly
 from rich.console import Console
 
@@ -93,11 +92,7 @@ def forked(target: Callable, *arguments: object, kill: tuple[str, int] | None = 
 
     `kill` names at which call of what it kills itself.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["plans"])
-    # Python 3.11 does not tell the server where modules are
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    process = context.Process(target=call, args=(target, arguments, kill))
+    process = forking().Process(target=call, args=(target, arguments, kill))
     process.start()
     return process
 

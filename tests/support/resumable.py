@@ -1,13 +1,12 @@
 """A training for the tests that kill it; each run is a separate process, forked from one that has torch loaded."""
 
 import multiprocessing
-import os
-import sys
 from pathlib import Path
 
 import torch
 import torch._dynamo
 import torch.distributed.tensor  # both are imported by the first training, which takes seconds: once is enough
+from forking import forking
 from killing import deadly
 from several import two_corpora
 
@@ -25,11 +24,7 @@ def process(
     folder: Path, resume: bool = False, kill: tuple[str, int] | None = None, several: bool = False
 ) -> multiprocessing.Process:
     """The training, started; `kill` names where it kills itself, and at which call. On one corpus or on two."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["resumable"])
-    # Python 3.11 does not tell the server where modules are
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    started = context.Process(target=run, args=(folder, resume, kill, several))
+    started = forking().Process(target=run, args=(folder, resume, kill, several))
     started.start()
     return started
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from subprocess import CompletedProcess
+from unittest.mock import patch
 
 from trainings import TINY
 from wingspan.cli import main
@@ -57,6 +61,24 @@ class Shell:
     @property
     def model(self) -> Path:
         return self.folder / "model"
+
+
+def run_command(*arguments: object) -> CompletedProcess[str]:
+    """A command run in this process, as `subprocess.run` returns it; an error that is not handled is raised."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
+    line, code = ["wingspan", *map(str, arguments)], 0
+    with (
+        patch.object(sys, "argv", line),
+        patch.dict(os.environ, COLUMNS="200"),
+        redirect_stdout(streams[0]),
+        redirect_stderr(streams[1]),
+    ):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    out, err = (stream.buffer.getvalue().decode() for stream in streams)
+    return CompletedProcess(line, code, out, err)
 
 
 def lines(path: Path, *records: object) -> Path:

@@ -1,6 +1,5 @@
 """Trainings in two processes (gloo, through Accelerate), forked from one that has torch loaded, and the same in one."""
 
-import multiprocessing
 import os
 import socket
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import torch
 import torch._dynamo
 import torch.distributed.tensor  # both are imported by the first training, which takes seconds: once is enough
+from forking import forking
 from names import Invented
 from safetensors.torch import save_model
 from several import two_corpora
@@ -43,9 +43,7 @@ def in_two(work: Callable[..., None], *given: object) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["twins"])
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # Python 3.11 does not tell the server
+    context = forking()
     started = [context.Process(target=one_of_two, args=(number, port, work, given)) for number in (0, 1)]
     for process in started:
         process.start()

@@ -105,6 +105,7 @@ def sparse(label: str) -> list[Document]:
     return [Document(str(n), text, (Entity.at(label, 4, 4 + len(text.split()[1])),)) for n, text in enumerate(texts)]
 
 
+@pytest.mark.slow
 def test_labels_are_added_and_the_old_ones_live_on(tmp_path):
     old = wingspan.train(
         tiny("baseline", epochs=8, batch_size=4, learning_rate=1e-2),

@@ -32,25 +32,32 @@ def through(folder, stop: int | None = None, resume: bool = False):
     return run, found
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The folder, the run and the progress of a training from its beginning to its end."""
+    folder = tmp_path_factory.mktemp("phases") / "whole"
+    return folder, *through(folder)
+
+
 @pytest.mark.parametrize("stop", [1, 3, 5])
-def test_a_resumed_run_of_two_phases_ends_with_the_same_weights(stop, tmp_path):
-    whole, progress = through(tmp_path / "whole")
+def test_a_resumed_run_of_two_phases_ends_with_the_same_weights(stop, tmp_path, undisturbed):
+    folder, whole, progress = undisturbed
     through(tmp_path / "cut", stop)
     again, _ = through(tmp_path / "cut", resume=True)
     one, other = whole.learner.state_dict(), again.learner.state_dict()
     assert any(name.startswith("objectives.generate") for name in one)
     assert all(torch.equal(value, other[name]) for name, value in one.items())
     for phase in ("phase-1", "phase-2"):
-        kept = [load_file(tmp_path / folder / phase / "learner.safetensors") for folder in ("whole", "cut")]
+        kept = [load_file(path / phase / "learner.safetensors") for path in (folder, tmp_path / "cut")]
         assert all(torch.equal(value, kept[1][name]) for name, value in kept[0].items())
     ends = [found for found in progress if found.position.step == 0]
     assert [found.scores is None for found in ends] == [True, True, False, False]  # no head, no scores
 
 
-def test_the_end_of_a_phase_is_kept_when_the_next_one_goes_on(tmp_path):
-    run, _ = through(tmp_path / "run")
-    first = load_file(tmp_path / "run" / "phase-1" / "learner.safetensors")
-    last = load_file(tmp_path / "run" / "phase-2" / "learner.safetensors")
+def test_the_end_of_a_phase_is_kept_when_the_next_one_goes_on(undisturbed):
+    folder, run, _ = undisturbed
+    first = load_file(folder / "phase-1" / "learner.safetensors")
+    last = load_file(folder / "phase-2" / "learner.safetensors")
     end = run.learner.state_dict()
     assert all(torch.equal(value, end[name]) for name, value in last.items())
     assert not torch.equal(first["model.scorer.head.mean.weight"], last["model.scorer.head.mean.weight"])

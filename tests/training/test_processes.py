@@ -26,6 +26,7 @@ def folder(folders, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", twins.NAMES)
+@pytest.mark.slow
 def test_the_same_weights_as_in_one_process(folder, folders, name, monkeypatch):
     for drawn in ("randn", "randn_like"):
         monkeypatch.setattr(torch, drawn, getattr(torch, drawn))  # `train` replaces them; this puts them back
@@ -50,6 +51,7 @@ def runs(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_one_process_writes_and_both_have_the_best_model(runs):
     events = [event["event"] for event in read_journal(runs / "whole" / "journal.jsonl")]
     assert [event for event in events if event != "progress"] == ["start", *["epoch"] * 3, "end"]
@@ -59,6 +61,7 @@ def test_one_process_writes_and_both_have_the_best_model(runs):
     assert twins.places(wingspan.load(runs / "whole", device="cpu")) == said[0]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_of_two_processes_is_the_undisturbed_one(runs):
     for file in ("model.safetensors", "state/phase-1/learner.safetensors"):
         one, other = (load_file(runs / name / file) for name in ("whole", "stopped"))
@@ -70,6 +73,7 @@ def test_a_resumed_run_of_two_processes_is_the_undisturbed_one(runs):
         claim(runs / "whole" / "state", {"processes": 1}, resume=True)
 
 
+@pytest.mark.slow
 def test_from_the_shell_the_first_process_speaks(runs):
     first, second = ((runs / f"said-{number}.txt").read_text() for number in (0, 1))
     assert first.count("Recipe baseline") == 2

@@ -58,7 +58,8 @@ def test_the_undisturbed_run(undisturbed):
     ]
 
 
-@pytest.mark.parametrize("steps", [(1, 1), (2, 5), (6, 10), (11, STEPS)])
+@pytest.mark.parametrize("steps", [(2, 5), (6, 10), (11, STEPS)])
+@pytest.mark.slow
 def test_killed_inside_a_step(undisturbed, tmp_path, steps):
     folder = tmp_path / "run"
     die(folder, "step", random.randint(*steps))
@@ -66,6 +67,7 @@ def test_killed_inside_a_step(undisturbed, tmp_path, steps):
     same(undisturbed, folder)
 
 
+@pytest.mark.slow
 def test_killed_while_batches_come_from_two_corpora(tmp_path):
     finish(tmp_path / "whole", several=True)
     die(tmp_path / "run", "step", random.randint(3, 9), several=True)
@@ -73,6 +75,7 @@ def test_killed_while_batches_come_from_two_corpora(tmp_path):
     same(tmp_path / "whole", tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_killed_twice_and_at_a_random_moment(undisturbed, tmp_path):
     folder = tmp_path / "run"
     die(folder, "step", 7)
@@ -89,7 +92,13 @@ def test_killed_twice_and_at_a_random_moment(undisturbed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("where", "number"), [("write_weights", 1), ("write_weights", 4), ("write_json", 4), ("write_text", 5)]
+    ("where", "number"),
+    [
+        ("write_weights", 4),
+        pytest.param("write_weights", 1, marks=pytest.mark.slow),
+        pytest.param("write_json", 4, marks=pytest.mark.slow),  # the first state's is the third
+        pytest.param("write_text", 5, marks=pytest.mark.slow),
+    ],
 )
 def test_killed_while_a_state_is_written(undisturbed, tmp_path, where, number):
     folder = tmp_path / "run"
@@ -109,6 +118,7 @@ def test_a_finished_run_resumed_stays_as_it_is(undisturbed, tmp_path):
     same(undisturbed, folder)
 
 
+@pytest.mark.slow
 def test_a_kill_before_the_first_state_starts_again(undisturbed, tmp_path):
     folder = tmp_path / "run"
     die(folder, "step", 1)

@@ -34,6 +34,7 @@ def request(folder, **changes) -> SearchRequest:
     return replace(base, **{"trials": 3, **changes})
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on_and_queues_the_lost_trial_again(tmp_path):
     asked = request(tmp_path, heartbeat=1)
     killed = forked(tune, asked, kill=("step", 3 * 2 + 2))  # three steps an epoch: in the second trial
@@ -73,6 +74,7 @@ def recipe():
 """
 
 
+@pytest.mark.slow
 def test_two_commands_share_one_study(tmp_path):
     (tmp_path / "patient.py").write_text(PATIENT)  # it waits until both are at work
     changes = {"recipe": str(tmp_path / "patient.py"), "settings": {"train.epochs": "1"}, "ranges": {}, "trials": 5}
@@ -110,6 +112,7 @@ def test_a_queued_trial_is_started_once(tmp_path):
         assert sorted(pool.map(ask, studies)) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_train_and_plans_take_the_best_settings(tmp_path, shell):
     found = tune(request(tmp_path, encoder="hashed"), QUIET)
     best = tmp_path / "search" / "best.toml"
