@@ -3,8 +3,6 @@
 Loading imports a part only after checking the prefix of its module, and insists on the family it must belong to.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json
@@ -84,8 +82,7 @@ class Setting(NamedTuple):
 
     key: str
     value: Any
-    settable: bool = True
-    """Whether `--set` takes it; parts and lists of terms are shown only."""
+    settable: bool = True  # whether `--set` takes it; parts and lists of terms are shown only
     unused: str | None = None
     """The setting that is null and makes this one unused; setting this one switches that one on."""
 

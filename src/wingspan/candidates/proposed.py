@@ -1,7 +1,5 @@
 """The best spans of any width, by a cheap score of their first and last unit."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 
@@ -95,9 +93,8 @@ def possible(inputs: Inputs) -> Tensor:
 def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
     """The best spans, `budget` per word of the core and at least one; ties are broken arbitrarily."""
     length = scores.shape[1]
-    most = min(
-        max(math.ceil(budget * length - 1e-4), 1), length * length
-    )  # for all rows, so that no count has to leave the device
+    # for all rows, so that no count has to leave the device
+    most = min(max(math.ceil(budget * length - 1e-4), 1), length * length)
     best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
     quota = (inputs.opens.sum(1, keepdim=True) * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)

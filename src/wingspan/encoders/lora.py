@@ -1,9 +1,4 @@
-"""LoRA through PEFT: small trained matrices beside frozen weights, merged into them at the end of training.
-
-See: Hu et al. 2022, arXiv 2106.09685; paper 004 trains its T5 encoder this way.
-"""
-
-from __future__ import annotations
+"""LoRA through PEFT (Hu et al. 2022, arXiv 2106.09685): small trained matrices beside frozen weights, merged later."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -31,7 +26,6 @@ class Lora:
     targets: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuses impossible numbers before anything is loaded."""
         if self.rank < 1:
             raise ValueError(f"adapters.rank is {self.rank}; give at least 1")
         if not 0 <= self.dropout < 1:

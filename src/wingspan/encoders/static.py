@@ -3,8 +3,6 @@
 The words of a model are fixed before training and stored with it: a saved model no longer needs the file.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

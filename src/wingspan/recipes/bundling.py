@@ -7,8 +7,6 @@ hidden layer in the head, fresh parameters learn faster than pretrained ones, wo
 These were chosen on the dev sets of NCBI-disease, WNUT17 and GENIA.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -7,8 +7,6 @@ The default is the system as the paper means it, on a small encoder. `paper` is 
 does: see `docs/compress_generate.md` for the list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -37,11 +35,9 @@ from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Nguyen, Miwa and Ananiadou 2023, Span-based NER by Generating and Compressing Information, EACL"
 
-RARE = 0.01
-"""The chance of each type in each span before training; from one half, nothing is found for epochs."""
+RARE = 0.01  # the chance of each type in each span before training; from one half, nothing is found for epochs
 TRAIN = TrainSettings(epochs=12, batch_size=32, learning_rate=1e-4, factors=FRESH)
-ALONE = Phase(3, ("generate",))
-"""The autoencoders alone; the bottleneck joins them afterwards."""
+ALONE = Phase(3, ("generate",))  # the autoencoders alone; the bottleneck joins them afterwards
 
 
 def baseline(name: str = "baseline") -> Recipe:

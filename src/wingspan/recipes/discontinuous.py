@@ -5,8 +5,6 @@ recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: le
 all words from the first to the last, learn nothing, or join split fragments that are close together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
