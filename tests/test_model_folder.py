@@ -75,7 +75,7 @@ def test_a_folder_can_be_moved_and_needs_no_encoder_elsewhere(saved_bert, tmp_pa
 def test_parts_outside_are_refused_before_import(folder, part, slot, monkeypatch):
     change(folder / "recipe.json", lambda record: record["recipe"].update({slot: {"part": part}}))
     imported = []
-    monkeypatch.setattr("wingspan.record.import_module", lambda name: imported.append(name) or import_module(name))
+    monkeypatch.setattr("wingspan.recipe_json.import_module", lambda name: imported.append(name) or import_module(name))
     assert "outside wingspan" in one_sentence(folder)
     assert part.partition(":")[0] not in imported
 

@@ -226,15 +226,10 @@ def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
                 groups[-1].append(entity)
             else:
                 groups.append([entity])
-        joined += [as_one(group) for group in groups]
+        for group in groups:
+            spans = tuple(span for entity in group for span in entity.spans)
+            least = min(entity.score for entity in group)
+            shown = [entity.meta[CALIBRATED] for entity in group if CALIBRATED in entity.meta]
+            whole = Entity(label, spans, least, {CALIBRATED: min(shown)} if shown else {})
+            joined.append(whole if len(group) > 1 else group[0])
     return joined
-
-
-def as_one(group: Sequence[Entity]) -> Entity:
-    """One entity of all their fragments, with the least of their scores."""
-    if len(group) == 1:
-        return group[0]
-    weakest = min(group, key=lambda entity: entity.score)
-    spans = tuple(span for entity in group for span in entity.spans)
-    shown = [entity.meta[CALIBRATED] for entity in group if CALIBRATED in entity.meta]
-    return Entity(group[0].label, spans, weakest.score, {CALIBRATED: min(shown)} if shown else {})

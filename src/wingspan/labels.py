@@ -145,8 +145,8 @@ class LabelSet:
             return types
         annotates = {name: list(labels) for name, labels in self.annotates.items()}
         means = {name: dict(labels) for name, labels in self.counterparts.items()}
-        rest = {"shared": self.shared, "target": self.target, "counterparts": means}
-        return {"corpora": types, "annotates": annotates, **rest}
+        about = {"shared": self.shared, "target": self.target, "counterparts": means}
+        return {"corpora": types, "annotates": annotates, **about}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> LabelSet:

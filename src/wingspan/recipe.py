@@ -336,10 +336,6 @@ def bundle(
     return replace(recipe, terms=terms, spans=spans, head=head, candidates=candidates)
 
 
-FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-"""Factors of the learning rate: fresh parameters learn faster than pretrained ones."""
-
-
 # Ranges of settings that `wingspan tune` searches, declared by a recipe or given in the shell
 
 

@@ -121,9 +121,22 @@ def set_dropout(model: nn.Module, rate: float) -> None:
 
 
 def base_record(name: str, revision: str | None, model: Any) -> dict[str, Any]:
-    """Identifies the base of a model: its name, revision and hash."""
+    """Identifies the base of a model: its name, revision, and the SHA-256 of all its weights."""
     known = getattr(model.config, "_commit_hash", None) or revision
-    return {"name": name, "revision": known, "sha256": weights_hash(locate(name), known)}
+    folder = Path(locate(name))
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(locate(name), revision=known, local_files_only=True))
+    index = folder / "model.safetensors.index.json"
+    files = {"model.safetensors"}
+    if index.is_file():
+        files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    total = hashlib.sha256()
+    for file_name in sorted(files):
+        with (folder / file_name).open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return {"name": name, "revision": known, "sha256": total.hexdigest()}
 
 
 class Known(NamedTuple):
@@ -228,21 +241,3 @@ def store_elsewhere(base: nn.Module, kept: str) -> None:
     base.register_state_dict_post_hook(leave_out)
     base.register_load_state_dict_pre_hook(remember)
     base.register_load_state_dict_post_hook(forgive)
-
-
-def weights_hash(where: str | Path, revision: str | None) -> str:
-    """The SHA-256 of a base's weights: of model.safetensors, or of all files that its index names."""
-    folder = Path(where)
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        folder = Path(snapshot_download(str(where), revision=revision, local_files_only=True))
-    index = folder / "model.safetensors.index.json"
-    names = {"model.safetensors"}
-    if index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    total = hashlib.sha256()
-    for name in sorted(names):
-        with (folder / name).open("rb") as file:
-            total.update(hashlib.file_digest(file, "sha256").digest())
-    return total.hexdigest()

@@ -51,19 +51,14 @@ def put_in(model: nn.Module, lora: Lora) -> None:
 
 
 def chosen_layers(model: nn.Module, targets: Sequence[str]) -> list[str]:
-    """The full names of the layers that get adapters; every target must match one."""
+    """The full names of the layers that get adapters; `q` and `SelfAttention.q` both name T5's queries."""
     linear = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
-    chosen = [name for name in linear if not targets or any(named(name, target) for target in targets)]
-    for target in targets:
-        if not any(named(name, target) for name in chosen):
+    matches = {target: [name for name in linear if f".{name}".endswith(f".{target}")] for target in targets}
+    for target, names in matches.items():
+        if not names:
             known = sorted({name.rpartition(".")[2] for name in linear})
             raise ValueError(f"adapters.targets: no linear layer is named {target!r}; there are {', '.join(known)}")
-    return chosen
-
-
-def named(name: str, target: str) -> bool:
-    """Whether a layer's name is the target, or ends with it after a dot: `q` and `SelfAttention.q` for T5's queries."""
-    return name == target or name.endswith(f".{target}")
+    return [name for name in linear if not targets or any(name in names for names in matches.values())]
 
 
 def adapted_layers(model: nn.Module) -> dict[str, Any]:
