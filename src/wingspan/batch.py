@@ -18,10 +18,7 @@ Array = Any  # np.ndarray before `model.tensors`, torch.Tensor after it: the sam
 
 
 class Near(NamedTuple):
-    """The units that spans can hold, in sentences with context, which is encoded and then left out.
-
-    `unit` are their indices; the other fields are those of `Inputs`, for these units only.
-    """
+    """The units that spans can hold (context is encoded, then left out), and the fields of `Inputs` for them."""
 
     unit: Array  # (B, N)
     unit_mask: Array  # (B, N)

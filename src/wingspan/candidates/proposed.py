@@ -113,10 +113,8 @@ def likely(best: Candidates, threshold: float) -> Candidates:
 
 
 def gated_sums(inside: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """The sum over each span, times left(start) + right(end).  (B, L, G) -> (B, L, L)
-
-    A sum is a difference of two running sums, so everything is one matrix product.
-    """
+    """The sum over each span, times left(start) + right(end).  (B, L, G) -> (B, L, L)"""
+    # a sum is a difference of two running sums, so everything is one matrix product
     last = inside.cumsum(1)  # up to and with a unit
     first = F.pad(last, (0, 0, 1, 0))[:, :-1]  # before it
     left_own, right_own = (left * first).sum(-1, True), (right * last).sum(-1, True)

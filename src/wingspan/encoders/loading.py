@@ -59,10 +59,7 @@ def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bi
 def open_saved(
     folder: Path, name: str, dtype: torch.dtype, quantize: Bits | None
 ) -> tuple[Any, Any, dict[str, Any] | None]:
-    """Model, tokenizer and record of a quantized base, from a saved model's folder; the model has no weights yet.
-
-    A quantized base is not in the folder: it is opened by its name again, and must be the same.
-    """
+    """Model, without weights, and tokenizer of a saved model; a quantized base is opened by its name, and recorded."""
     with reading(folder), quiet():
         tokenizer = open_tokenizer(folder)
         if quantize is None:

@@ -1,7 +1,4 @@
-"""Any Hugging Face encoder, by short name, folder or hub id; one vector per word, or per word piece.
-
-Only safetensors weights are read, and no code from a model's folder is ever run.
-"""
+"""Any Hugging Face encoder, one vector per word or piece: only safetensors are read, and no code of a model is run."""
 
 import json
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,4 @@
-"""Types for given spans: cross entropy over the types only, without "nothing".
-
-See: paper 001, eq. 5 and its code, which accumulates the sum of these losses.
-"""
+"""Types for given spans: cross entropy over the types only, without "nothing".  See: paper 001, eq. 5."""
 
 from typing import Any, Literal
 
