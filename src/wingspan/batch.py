@@ -3,8 +3,6 @@
 A unit is a word, or a piece where the encoder works on pieces. Legend: B sentences, T tokens, L units, E gold spans.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +18,7 @@ Array = Any  # np.ndarray before `model.tensors`, torch.Tensor after it: the sam
 
 
 class Near(NamedTuple):
-    """The units that spans can hold, in sentences with context, which is encoded and then left out.
-
-    `unit` are their indices; the other fields are those of `Inputs`, for these units only.
-    """
+    """The units that spans can hold (context is encoded, then left out), and the fields of `Inputs` for them."""
 
     unit: Array  # (B, N)
     unit_mask: Array  # (B, N)
@@ -58,10 +53,8 @@ class Inputs(NamedTuple):
 class Tokenize(ABC):
     """The CPU side of an encoder: picklable, without weights, used by data-loader workers."""
 
-    max_length: int
-    """The most pieces one input may have."""
-    unit: Literal["word", "piece"] = "word"
-    """What one vector represents, and in what widths of spans are counted."""
+    max_length: int  # the most pieces one input may have
+    unit: Literal["word", "piece"] = "word"  # what one vector represents, and in what widths of spans are counted
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
@@ -124,21 +117,12 @@ def near_of(inputs: Inputs) -> Near | None:
     unit = first + np.arange(max(int((past - first).max()), 1))  # (B, N)
     real = unit < past
     unit = np.minimum(unit, np.maximum(past - 1, 0))
-
-    def chosen(part: Array) -> Array:
-        return np.take_along_axis(part, unit, 1)
-
-    return Near(
-        unit,
-        unit_mask=real,
-        words=chosen(inputs.words),
-        starts=chosen(inputs.starts) & real,
-        ends=chosen(inputs.ends) & real,
-        opens=chosen(inputs.opens) & real,
-        closes=chosen(inputs.closes) & real,
-        core=inputs.core - first,
-        reach=inputs.reach - first,
+    words, starts, ends, opens, closes = (
+        np.take_along_axis(part, unit, 1)
+        for part in (inputs.words, inputs.starts, inputs.ends, inputs.opens, inputs.closes)
     )
+    starts, ends, opens, closes = (flag & real for flag in (starts, ends, opens, closes))
+    return Near(unit, real, words, starts, ends, opens, closes, inputs.core - first, inputs.reach - first)
 
 
 def narrowed(inputs: Inputs) -> Inputs:
@@ -242,8 +226,7 @@ class Found(NamedTuple):
     calibrated: Array | None = None  # (N,) the score that users see, if the model is calibrated
 
 
-CALIBRATED = "calibrated"
-"""The key of `Entity.meta` with the score that users will see, until clashes are decided."""
+CALIBRATED = "calibrated"  # the key of `Entity.meta` with the score that users will see, until clashes are decided
 
 
 def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
@@ -261,11 +244,7 @@ def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[
 
 
 def batches(
-    lengths: Sequence[int],
-    batch_size: int,
-    *,
-    budget: int | None = None,
-    seed: Sequence[int] | None = None,
+    lengths: Sequence[int], batch_size: int, *, budget: int | None = None, seed: Sequence[int] | None = None
 ) -> list[list[int]]:
     """Indices batch by batch. Sentences of similar length go together, so that there is little padding.
 

@@ -3,8 +3,6 @@
 Everything is written under temporary names and then renamed: a full disk or a kill leaves the old files intact.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

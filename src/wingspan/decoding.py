@@ -1,7 +1,5 @@
 """From scored entities to final ones: overlaps are resolved, fragments joined into discontinuous entities. No torch."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -75,10 +73,8 @@ def clash(one: Entity, other: Entity, overlap: Overlap) -> bool:
 # entities may share a fragment ("muscle pain and fatigue") and one may have three or more.
 
 
-MOST_FRAGMENTS = 200
-"""The most fragments of one label in one sentence that are joined; the likeliest ones."""
-BUCKETS = 24
-"""Buckets of distances: half octaves, up to 4,096 units."""
+MOST_FRAGMENTS = 200  # the most fragments of one label in one sentence that are joined; the likeliest ones
+BUCKETS = 24  # buckets of distances: half octaves, up to 4,096 units
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,6 @@ class Joining:
     gap: int | Literal["auto"] = 0
 
     def __post_init__(self) -> None:
-        """Rejects impossible settings."""
         if self.fragments not in get_args(Fragments):
             raise ValueError(f"joining.fragments is {self.fragments!r}; use {', '.join(get_args(Fragments))}")
         if self.bar != "auto" and not 0 < self.bar < 1:
@@ -219,10 +214,7 @@ def tempered(chance: float, temperature: float) -> float:
 
 
 def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
-    """Joins entities of one label by rule, while the next begins at most `gap` words after the last one's end.
-
-    Overlapping entities are left as they are; a gap of 0 joins nothing.
-    """
+    """Joins entities of one label by rule, while the next begins 1 to `gap` words after the last one's end."""
     if gap < 1:
         return list(entities)
     joined: list[Entity] = []
@@ -234,15 +226,10 @@ def join_nearest(entities: Sequence[Entity], gap: int) -> list[Entity]:
                 groups[-1].append(entity)
             else:
                 groups.append([entity])
-        joined += [as_one(group) for group in groups]
+        for group in groups:
+            spans = tuple(span for entity in group for span in entity.spans)
+            least = min(entity.score for entity in group)
+            shown = [entity.meta[CALIBRATED] for entity in group if CALIBRATED in entity.meta]
+            whole = Entity(label, spans, least, {CALIBRATED: min(shown)} if shown else {})
+            joined.append(whole if len(group) > 1 else group[0])
     return joined
-
-
-def as_one(group: Sequence[Entity]) -> Entity:
-    """One entity of all their fragments, with the least of their scores."""
-    if len(group) == 1:
-        return group[0]
-    weakest = min(group, key=lambda entity: entity.score)
-    spans = tuple(span for entity in group for span in entity.spans)
-    shown = [entity.meta[CALIBRATED] for entity in group if CALIBRATED in entity.meta]
-    return Entity(group[0].label, spans, weakest.score, {CALIBRATED: min(shown)} if shown else {})

@@ -1,7 +1,5 @@
 """Files: read as UTF-8 text with clear error messages, written under a temporary name and then renamed."""
 
-from __future__ import annotations
-
 import difflib
 import gzip
 import io
@@ -51,10 +49,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A name beside `path` to write a file or folder to, which replaces `path` only when all went well.
-
-    After an error the file or folder that was there before is still there, and nothing else.
-    """
+    """A name beside `path` to write a file or folder to; it replaces `path` only when all went well."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
@@ -69,10 +64,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[str]]:
-    """A text file to write, gzipped if the name ends in .gz; it takes its name only when all went well.
-
-    Line ends are written as they are given. After an error the file that was there before is still there.
-    """
+    """A text file to write, gzipped if the name ends in .gz; it replaces the old one only when all went well."""
     try:
         with atomic_path(path) as part, part.open("wb") as raw:
             if Path(path).suffix == ".gz":

@@ -27,8 +27,7 @@ class LabelSet:
     """The types that a corpus' training documents mark wherever they occur, if these are not all of its types."""
     shared: bool = False
     """Whether equal labels of all corpora are one class; otherwise each corpus has its own block of classes."""
-    main: str = ""
-    """The target, whose labels are predicted in texts of unknown corpora; by default the first corpus."""
+    main: str = ""  # the target, whose labels are predicted in texts of unknown corpora; by default the first corpus
     counterparts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels of other corpora in terms of the target's labels, from a label map; the others have none."""
 
@@ -146,8 +145,8 @@ class LabelSet:
             return types
         annotates = {name: list(labels) for name, labels in self.annotates.items()}
         means = {name: dict(labels) for name, labels in self.counterparts.items()}
-        rest = {"shared": self.shared, "target": self.target, "counterparts": means}
-        return {"corpora": types, "annotates": annotates, **rest}
+        about = {"shared": self.shared, "target": self.target, "counterparts": means}
+        return {"corpora": types, "annotates": annotates, **about}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> LabelSet:

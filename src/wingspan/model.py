@@ -1,7 +1,5 @@
 """Encoder, candidates, spans, head, in that order: one forward pass from inputs to states."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

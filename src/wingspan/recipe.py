@@ -5,8 +5,6 @@ In order: the settings of a training, the recipe, the model that `assemble` buil
 fit together, functions that extend recipes, and the ranges that `wingspan tune` searches.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import math
@@ -56,12 +54,9 @@ class TrainSettings:
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     schedule_over: Literal["phase", "run"] = "phase"
     """Whether the learning rate rises and falls once in each phase, or once in the whole run."""
-    warmup: float = 0.1
-    """The share of all steps during which the learning rate rises."""
-    stretch: float = 1.0
-    """Stretches the schedule by this factor; it stops before reaching zero."""
-    frozen: Sequence[str] = ()
-    """Parameters with one of these in their name are not trained."""
+    warmup: float = 0.1  # the share of all steps during which the learning rate rises
+    stretch: float = 1.0  # stretches the schedule by this factor; it stops before reaching zero
+    frozen: Sequence[str] = ()  # parameters with one of these in their name are not trained
     weight_decay: float = 0.01
     decays: Mapping[str, float] = field(default_factory=dict)
     decay_bias: bool = False
@@ -72,8 +67,7 @@ class TrainSettings:
     accumulate: int | Literal["epoch"] = 1
     """Batches per optimizer step, with the mean of their losses; `epoch`: all batches of an epoch, with the sum."""
     precision: Literal["no", "bf16", "fp16"] = "no"
-    budget: int = 16_384
-    """The most units (sentences times longest) of one batch."""
+    budget: int = 16_384  # the most units (sentences times longest) of one batch
     sampling: Sampling = "proportion"
     """How often corpora are drawn: by their sentences, all alike, by sentences ** (1 / temperature), or equally many of
     each in every batch."""
@@ -82,13 +76,11 @@ class TrainSettings:
     """Whether a batch mixes corpora or holds a single one; with `turns`, the batches of one step are of several."""
     whole_batches: bool = False
     """Whether incomplete batches are left out: the rest of each corpus, a different one in each epoch."""
-    patience: int | None = None
-    """Stop after this many epochs without a better dev F1 (accuracy if spans are given)."""
+    patience: int | None = None  # stop after this many epochs without a better dev F1 (accuracy if spans are given)
     checkpoint_steps: int | None = None
     """Also save a state for `--resume` every this many steps; one is saved after each epoch anyway."""
 
     def __post_init__(self) -> None:
-        """Rejects impossible numbers before any data is read."""
         for name in ("epochs", "batch_size", "accumulate", "budget", "patience", "checkpoint_steps"):
             value = getattr(self, name)
             if isinstance(value, int) and value < 1:
@@ -155,7 +147,6 @@ class Recipe:
     train: TrainSettings = TrainSettings()
 
     def __post_init__(self) -> None:
-        """Rejects recipes that cannot predict entities."""
         if self.read_with not in self.terms:
             raise ValueError(
                 f"recipe {self.name!r} reads with {self.read_with!r} but has terms {', '.join(self.terms)}"
@@ -213,12 +204,7 @@ class Learner(nn.Module):
         self.weights = dict(weights)
 
     def forward(
-        self,
-        inputs: Any,
-        gold: Any,
-        targets: Mapping[str, Any],
-        terms: tuple[str, ...],
-        moment: Moment | None = None,
+        self, inputs: Any, gold: Any, targets: Mapping[str, Any], terms: tuple[str, ...], moment: Moment | None = None
     ) -> dict[str, Any]:
         """The losses by name; the weighted sum under "loss"."""
         chosen: list[Any] = [self.objectives[name] for name in terms]
@@ -350,10 +336,6 @@ def bundle(
     return replace(recipe, terms=terms, spans=spans, head=head, candidates=candidates)
 
 
-FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-"""Factors of the learning rate: fresh parameters learn faster than pretrained ones."""
-
-
 # Ranges of settings that `wingspan tune` searches, declared by a recipe or given in the shell
 
 
@@ -369,7 +351,6 @@ class Between:
     log: bool = False
 
     def __post_init__(self) -> None:
-        """Rejects impossible ends."""
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"a range goes from a lower to a higher number, not from {self.low} to {self.high}")
         if self.log and self.low <= 0:

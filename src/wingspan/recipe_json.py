@@ -3,8 +3,6 @@
 Loading imports a part only after checking the prefix of its module, and insists on the family it must belong to.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json
@@ -84,8 +82,7 @@ class Setting(NamedTuple):
 
     key: str
     value: Any
-    settable: bool = True
-    """Whether `--set` takes it; parts and lists of terms are shown only."""
+    settable: bool = True  # whether `--set` takes it; parts and lists of terms are shown only
     unused: str | None = None
     """The setting that is null and makes this one unused; setting this one switches that one on."""
 
@@ -140,33 +137,30 @@ def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
         plain = PLAIN.get(str(value["record"]))
         if plain is None:
             raise ValueError(f"recipe.json has an unknown record {value['record']!r}; it needs a newer wingspan")
-        known = {field.name for field in fields(plain)}
-        unknown = sorted(set(settings) - known)
-        if unknown:
-            raise ValueError(f"recipe.json: {value['record']} has no setting {unknown[0]!r}; it needs a newer wingspan")
         for slot, family in SLOTS.get(plain.__name__, {}).items():
             part = settings.get(slot)
             made_by: Any = part.func if isinstance(part, partial) else object
             if part is not None and not issubclass(made_by, family):
                 raise ValueError(f"recipe.json: the {slot} must be a part of the family {family.__name__}")
-        check_kinds(plain.__name__, settings, get_type_hints(plain))
+        check_kinds(plain.__name__, plain.__name__, settings, get_type_hints(plain))
         try:
             return plain(**settings)
         except TypeError as error:
             raise ValueError(f"recipe.json: {value['record']} is damaged ({error})") from error
     if "part" in value:
         found = part_named(str(value["part"]), parts)
-        unknown = sorted(set(settings) - set(inspect.signature(found).parameters))
-        if unknown:
-            raise ValueError(f"recipe.json: {value['part']} has no setting {unknown[0]!r}; it needs a newer wingspan")
         signature = inspect.signature(found, eval_str=True).parameters
-        check_kinds(found.__name__, settings, {name: signature[name].annotation for name in settings})
+        hints = {name: setting.annotation for name, setting in signature.items()}
+        check_kinds(value["part"], found.__name__, settings, hints)
         return partial(found, **settings)
     return settings
 
 
-def check_kinds(owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
-    """Rejects settings that do not fit their annotations: the file is damaged."""
+def check_kinds(path: str, owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """Rejects settings that are unknown, or do not fit their annotations: the file is damaged."""
+    unknown = sorted(set(settings) - set(hints))
+    if unknown:
+        raise ValueError(f"recipe.json: {path} has no setting {unknown[0]!r}; it needs a newer wingspan")
     for name, value in settings.items():
         if not any(fits(value, kind) for kind in kinds(hints[name])):
             raise ValueError(f"recipe.json: {name} of {owner} is damaged ({value!r})")

@@ -45,8 +45,7 @@ class Recognizer:
         self.recipe = recipe
         self.labels = labels
         self.learner = learner
-        self.facts = dict(facts or {})
-        """Facts about the training (scores, corpora, versions), shown on the model card."""
+        self.facts = dict(facts or {})  # facts about the training (scores, corpora, versions), shown on the model card
         self.calibration = calibration
         """The temperature of the scores and the thresholds of labels, if the model was calibrated."""
         self.collate = Collate(learner.model.encoder.tokenize, labels, {})
@@ -195,10 +194,7 @@ class Recognizer:
                 partial.add(sentence, entities)
 
     def predict_batch(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
-        """Entities in words, before overlaps are resolved, with the uncalibrated scores that resolve them.
-
-        A model that types given spans returns every type of each span with its chance.
-        """
+        """Entities in words, before overlaps are resolved, with uncalibrated scores; of given spans, every type."""
         return join_fragments(self.decode(sentences, threshold), self.recipe, self.labels, threshold)
 
     @torch.inference_mode()
@@ -292,10 +288,8 @@ class PartialDocument:
 
     document: Document
     entities: list[Entity] = field(default_factory=list)
-    open_sentences: int = 0
-    """Sentences in the pool that are not predicted yet."""
-    segmented: bool = False
-    """Whether all its sentences are in the pool or predicted."""
+    open_sentences: int = 0  # sentences in the pool that are not predicted yet
+    segmented: bool = False  # whether all its sentences are in the pool or predicted
 
     @property
     def model_input(self) -> Document:

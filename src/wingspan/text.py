@@ -166,8 +166,7 @@ class Sentence:
 
 ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences"})
 """Keys of `Document.meta` that refer to its entities."""
-LAYOUTS = frozenset({"bioc", "pubtator"})
-"""Keys of `Document.meta` with passages, which may contain relations."""
+LAYOUTS = frozenset({"bioc", "pubtator"})  # keys of `Document.meta` with passages, which may contain relations
 
 
 def without_gold(document: Document) -> Document:

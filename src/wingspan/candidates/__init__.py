@@ -3,8 +3,6 @@
 Everything after the encoder sees `Candidates`: lists of (start, end), or the dense grid in the same shape.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -110,10 +108,7 @@ class Sampled(CandidatePolicy):
 
 
 class Given(CandidatePolicy):
-    """The given spans, of any width, one candidate for each label of a span: only their types are predicted.
-
-    See: paper 001, whose system considers no other spans.
-    """
+    """The given spans, of any width, one candidate for each label: only types are predicted.  See: paper 001."""
 
     gives_lists = True
     unlimited = True

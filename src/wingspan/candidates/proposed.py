@@ -1,7 +1,5 @@
 """The best spans of any width, by a cheap score of their first and last unit."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 
@@ -95,9 +93,8 @@ def possible(inputs: Inputs) -> Tensor:
 def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
     """The best spans, `budget` per word of the core and at least one; ties are broken arbitrarily."""
     length = scores.shape[1]
-    most = min(
-        max(math.ceil(budget * length - 1e-4), 1), length * length
-    )  # for all rows, so that no count has to leave the device
+    # for all rows, so that no count has to leave the device
+    most = min(max(math.ceil(budget * length - 1e-4), 1), length * length)
     best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
     quota = (inputs.opens.sum(1, keepdim=True) * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)
@@ -116,10 +113,8 @@ def likely(best: Candidates, threshold: float) -> Candidates:
 
 
 def gated_sums(inside: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """The sum over each span, times left(start) + right(end).  (B, L, G) -> (B, L, L)
-
-    A sum is a difference of two running sums, so everything is one matrix product.
-    """
+    """The sum over each span, times left(start) + right(end).  (B, L, G) -> (B, L, L)"""
+    # a sum is a difference of two running sums, so everything is one matrix product
     last = inside.cumsum(1)  # up to and with a unit
     first = F.pad(last, (0, 0, 1, 0))[:, :-1]  # before it
     left_own, right_own = (left * first).sum(-1, True), (right * last).sum(-1, True)

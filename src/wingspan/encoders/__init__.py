@@ -1,7 +1,5 @@
 """Encoders: sentences to one vector per unit (word or word piece). This file is the contract; siblings implement it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,8 +31,7 @@ class Encoder(nn.Module, ABC):
     tokenize: Tokenize
     saved_in: Path | None = None
     """The folder of the saved model that is rebuilt: then its files are read, and nothing is opened by a name."""
-    adapters: Lora | None = None
-    """Trained weights beside frozen ones, where not all of the encoder is trained."""
+    adapters: Lora | None = None  # trained weights beside frozen ones, where not all of the encoder is trained
     keep_layers: int = 0
     """How many of the top layers' outputs to return; one more than the number of blocks adds the embeddings."""
 

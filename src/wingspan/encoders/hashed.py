@@ -3,8 +3,6 @@
 Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is fitted; new words share their affixes.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache

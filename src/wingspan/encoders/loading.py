@@ -1,7 +1,5 @@
 """Opens base models by short name, folder or hub id: only safetensors weights, no code of theirs, 8 or 4 bits."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -14,20 +12,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
+import transformers
 from safetensors import SafetensorError
 from torch import nn
-from transformers import (
-    MODEL_FOR_TEXT_ENCODING_MAPPING,
-    MODEL_MAPPING,
-    AutoConfig,
-    AutoModel,
-    AutoModelForTextEncoding,
-    AutoTokenizer,
-)
 from transformers.utils import logging as transformers_logging
 
 from wingspan.files import brief
 
+Bits = Literal["8bit", "4bit"]
 UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # raised by transformers for a bad name or folder
 BASE = "encoder/base.json"  # which base a quantized model has
 RATES = ("dropout", "attention_dropout", "activation_dropout")  # T5, BART and similar models keep rates in these
@@ -52,7 +44,7 @@ def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bi
     where = locate(name)
     try:
         with quiet():
-            config = AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
+            config = transformers.AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
             options = {"use_safetensors": True, "trust_remote_code": False}
             options |= {} if bits is None else {"quantization_config": bits}
             model = loader(config).from_pretrained(where, revision=revision, dtype=dtype, **options)
@@ -67,14 +59,11 @@ def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bi
 def open_saved(
     folder: Path, name: str, dtype: torch.dtype, quantize: Bits | None
 ) -> tuple[Any, Any, dict[str, Any] | None]:
-    """Model, tokenizer and record of a quantized base, from a saved model's folder; the model has no weights yet.
-
-    A quantized base is not in the folder: it is opened by its name again, and must be the same.
-    """
+    """Model, without weights, and tokenizer of a saved model; a quantized base is opened by its name, and recorded."""
     with reading(folder), quiet():
         tokenizer = open_tokenizer(folder)
         if quantize is None:
-            config = AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
+            config = transformers.AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
             bare = loader(config).from_config(config, dtype=torch.float32, trust_remote_code=False)
             return encoding_half(bare), tokenizer, None
         base = json.loads((folder / BASE).read_text(encoding="utf-8"))
@@ -96,9 +85,9 @@ def reading(folder: Path) -> Iterator[None]:
 def loader(config: Any) -> Any:
     """The Auto class for a configuration: T5 and similar models have one that loads no decoder."""
     kind = type(config)
-    alone = kind in MODEL_FOR_TEXT_ENCODING_MAPPING and kind in MODEL_MAPPING
-    differs = alone and MODEL_FOR_TEXT_ENCODING_MAPPING[kind] is not MODEL_MAPPING[kind]
-    return AutoModelForTextEncoding if differs else AutoModel
+    alone = kind in transformers.MODEL_FOR_TEXT_ENCODING_MAPPING and kind in transformers.MODEL_MAPPING
+    differs = alone and transformers.MODEL_FOR_TEXT_ENCODING_MAPPING[kind] is not transformers.MODEL_MAPPING[kind]
+    return transformers.AutoModelForTextEncoding if differs else transformers.AutoModel
 
 
 def encoding_half(model: Any) -> Any:
@@ -108,7 +97,9 @@ def encoding_half(model: Any) -> Any:
 
 def open_tokenizer(where: str | Path, revision: str | None = None) -> Any:
     """The tokenizer of a model; where files are missing, transformers makes an empty one, which is refused."""
-    tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, add_prefix_space=True, trust_remote_code=False)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        where, revision=revision, add_prefix_space=True, trust_remote_code=False
+    )
     if len(tokenizer) <= len(tokenizer.all_special_tokens) + 1:  # T5's also has a mark for the start of a word
         raise ValueError("tokenizer.json is missing")
     if not hasattr(tokenizer, "backend_tokenizer"):
@@ -127,9 +118,22 @@ def set_dropout(model: nn.Module, rate: float) -> None:
 
 
 def base_record(name: str, revision: str | None, model: Any) -> dict[str, Any]:
-    """Identifies the base of a model: its name, revision and hash."""
+    """Identifies the base of a model: its name, revision, and the SHA-256 of all its weights."""
     known = getattr(model.config, "_commit_hash", None) or revision
-    return {"name": name, "revision": known, "sha256": weights_hash(locate(name), known)}
+    folder = Path(locate(name))
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(locate(name), revision=known, local_files_only=True))
+    index = folder / "model.safetensors.index.json"
+    files = {"model.safetensors"}
+    if index.is_file():
+        files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    total = hashlib.sha256()
+    for file_name in sorted(files):
+        with (folder / file_name).open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return {"name": name, "revision": known, "sha256": total.hexdigest()}
 
 
 class Known(NamedTuple):
@@ -174,7 +178,6 @@ def locate(name: str) -> str:
 
 # Frozen base models in 8 or 4 bits, through bitsandbytes. A saved model stores only the name and hash of its base.
 
-Bits = Literal["8bit", "4bit"]
 UNSUPPORTED = (ImportError, RuntimeError, OSError, NotImplementedError, AttributeError)
 """Raised by bitsandbytes where it has no kernels, on import or at the first product."""
 
@@ -235,21 +238,3 @@ def store_elsewhere(base: nn.Module, kept: str) -> None:
     base.register_state_dict_post_hook(leave_out)
     base.register_load_state_dict_pre_hook(remember)
     base.register_load_state_dict_post_hook(forgive)
-
-
-def weights_hash(where: str | Path, revision: str | None) -> str:
-    """The SHA-256 of a base's weights: of model.safetensors, or of all files that its index names."""
-    folder = Path(where)
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        folder = Path(snapshot_download(str(where), revision=revision, local_files_only=True))
-    index = folder / "model.safetensors.index.json"
-    names = {"model.safetensors"}
-    if index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    total = hashlib.sha256()
-    for name in sorted(names):
-        with (folder / name).open("rb") as file:
-            total.update(hashlib.file_digest(file, "sha256").digest())
-    return total.hexdigest()

@@ -1,9 +1,4 @@
-"""LoRA through PEFT: small trained matrices beside frozen weights, merged into them at the end of training.
-
-See: Hu et al. 2022, arXiv 2106.09685; paper 004 trains its T5 encoder this way.
-"""
-
-from __future__ import annotations
+"""LoRA through PEFT (Hu et al. 2022, arXiv 2106.09685): small trained matrices beside frozen weights, merged later."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -31,7 +26,6 @@ class Lora:
     targets: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuses impossible numbers before anything is loaded."""
         if self.rank < 1:
             raise ValueError(f"adapters.rank is {self.rank}; give at least 1")
         if not 0 <= self.dropout < 1:
@@ -57,19 +51,14 @@ def put_in(model: nn.Module, lora: Lora) -> None:
 
 
 def chosen_layers(model: nn.Module, targets: Sequence[str]) -> list[str]:
-    """The full names of the layers that get adapters; every target must match one."""
+    """The full names of the layers that get adapters; `q` and `SelfAttention.q` both name T5's queries."""
     linear = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
-    chosen = [name for name in linear if not targets or any(named(name, target) for target in targets)]
-    for target in targets:
-        if not any(named(name, target) for name in chosen):
+    matches = {target: [name for name in linear if f".{name}".endswith(f".{target}")] for target in targets}
+    for target, names in matches.items():
+        if not names:
             known = sorted({name.rpartition(".")[2] for name in linear})
             raise ValueError(f"adapters.targets: no linear layer is named {target!r}; there are {', '.join(known)}")
-    return chosen
-
-
-def named(name: str, target: str) -> bool:
-    """Whether a layer's name is the target, or ends with it after a dot: `q` and `SelfAttention.q` for T5's queries."""
-    return name == target or name.endswith(f".{target}")
+    return [name for name in linear if not targets or any(name in names for names in matches.values())]
 
 
 def adapted_layers(model: nn.Module) -> dict[str, Any]:

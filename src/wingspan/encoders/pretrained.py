@@ -1,9 +1,4 @@
-"""Any Hugging Face encoder, by short name, folder or hub id; one vector per word, or per word piece.
-
-Only safetensors weights are read, and no code from a model's folder is ever run.
-"""
-
-from __future__ import annotations
+"""Any Hugging Face encoder, one vector per word or piece: only safetensors are read, and no code of a model is run."""
 
 import json
 from contextlib import AbstractContextManager, nullcontext
@@ -14,17 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from wingspan.batch import SHAPES, Inputs
-from wingspan.encoders import Encoder, Words
-from wingspan.encoders.loading import (
-    BASE,
-    Bits,
-    base_record,
-    keep_exact,
-    open_named,
-    open_saved,
-    set_dropout,
-    store_elsewhere,
-)
+from wingspan.encoders import Encoder, Words, loading
 from wingspan.encoders.lora import MARK, Lora, merge, merged, put_in
 from wingspan.encoders.tokenize import CorpusToken, PieceTokenize
 from wingspan.layers.autocast import at_least_float32, working_type
@@ -62,27 +47,27 @@ class PretrainedEncoder(Encoder):
         gradient_checkpointing: bool = False,
         revision: str | None = None,
         adapters: Lora | None = None,
-        quantize: Bits | None = None,
+        quantize: loading.Bits | None = None,
         corpus_token: CorpusToken | None = None,
         corpora: tuple[str, ...] = (),
     ) -> None:
         precision = getattr(torch, dtype)
         base = None
         if self.saved_in is not None:
-            model, tokenizer, base = open_saved(self.saved_in, name, precision, quantize)
+            model, tokenizer, base = loading.open_saved(self.saved_in, name, precision, quantize)
         else:
-            model, tokenizer = open_named(name, revision, precision, quantize)
+            model, tokenizer = loading.open_named(name, revision, precision, quantize)
             if quantize is not None:
-                base = base_record(name, revision, model)
+                base = loading.base_record(name, revision, model)
         super().__init__()
         if base is None:
             model.to(precision)
         else:
             model.requires_grad_(False)
-            store_elsewhere(model, MARK)
-            keep_exact(model)
+            loading.store_elsewhere(model, MARK)
+            loading.keep_exact(model)
         if dropout is not None:
-            set_dropout(model, dropout)
+            loading.set_dropout(model, dropout)
         if getattr(model, "pooler", None) is not None:
             model.pooler = None  # unused; without it every parameter gets a gradient
         if gradient_checkpointing:
@@ -171,4 +156,4 @@ class PretrainedEncoder(Encoder):
         self.model.config.save_pretrained(folder / "encoder")
         self.tokenizer.save_pretrained(folder)
         if self.base is not None:
-            (folder / BASE).write_text(json.dumps(self.base, indent=1) + "\n", encoding="utf-8")
+            (folder / loading.BASE).write_text(json.dumps(self.base, indent=1) + "\n", encoding="utf-8")

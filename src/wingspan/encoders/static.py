@@ -3,8 +3,6 @@
 The words of a model are fixed before training and stored with it: a saved model no longer needs the file.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -113,7 +111,12 @@ class StaticEncoder(Encoder):
         words: dict[str, Any] = {"size": size, "learned": [], "fixed": []}
         self.source = None
         if self.saved_in is not None:
-            words = read_vocabulary(self.saved_in)
+            path = self.saved_in / VOCABULARY
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                words = {name: record[name] for name in words}
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{path}: missing or damaged ({error}); copy or train the model again") from error
         elif vectors is not None:
             self.source = open_vectors(vectors)
             words["size"] = self.source.size
@@ -206,16 +209,6 @@ class StaticEncoder(Encoder):
         words, count = list(self.tokenize.rows), self.tokenize.num_learned
         record = {"size": self.vector_size, "learned": words[:count], "fixed": words[count:]}
         (folder / VOCABULARY).write_text(json.dumps(record), encoding="utf-8")
-
-
-def read_vocabulary(folder: Path) -> dict[str, Any]:
-    """The words of a saved model, and the size of their vectors."""
-    path = folder / VOCABULARY
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return {name: record[name] for name in ("size", "learned", "fixed")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: missing or damaged ({error}); copy or train the model again") from error
 
 
 class StaticPieces(Encoder):

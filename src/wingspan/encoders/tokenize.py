@@ -1,7 +1,5 @@
 """Words to word pieces, as arrays: the CPU side of pretrained encoders, without weights or torch, for workers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Literal

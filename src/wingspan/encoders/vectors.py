@@ -1,7 +1,5 @@
 """Word vectors from files: GloVe text, word2vec text or binary, fastText text or .bin, and .npz; plain or gzipped."""
 
-from __future__ import annotations
-
 import errno
 import json
 import mmap
@@ -27,8 +25,7 @@ Case = Literal["exact", "lower", "both"]
 WordRows = tuple[list[str], Vector]  # n words in a row and their vectors, (n, size)
 
 BLOCK_SIZE = 4096
-SMALL = 16 << 20
-"""Files of up to this many bytes are parsed each time; larger ones are cached."""
+SMALL = 16 << 20  # files of up to this many bytes are parsed each time; larger ones are cached
 HEADER = re.compile(r"(\d+) (\d+)\s*")  # the first line of word2vec and fastText files: number of words, size
 EXTRA_NUMBER = re.compile(r"\S\s+-?\d+\.\d+(e-?\d+)?\Z")
 

@@ -1,7 +1,5 @@
 """Heads: span vectors to features and class scores. This file is the contract; siblings implement it."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -24,8 +22,7 @@ class Head(nn.Module, ABC):
     `entry` is the first linear layer, which a span representation may compute per word; `finish` does the rest.
     """
 
-    size: int
-    """The size F of the features."""
+    size: int  # the size F of the features
     wants_vectors: bool = False
     """Whether the head changes span vectors before its entry layer in training, for example by dropout."""
 

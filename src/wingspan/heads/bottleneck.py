@@ -1,9 +1,4 @@
-"""A variational information bottleneck: the span vector is compressed to a Gaussian before it is classified.
-
-See: paper 000 eq. 6; Mahabadi, Belinkov and Henderson 2021.
-"""
-
-from __future__ import annotations
+"""A variational information bottleneck before the classifier.  See: paper 000 eq. 6; Mahabadi et al. 2021."""
 
 from collections.abc import Sequence
 from typing import Literal

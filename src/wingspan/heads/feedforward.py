@@ -1,7 +1,5 @@
 """Zero or more hidden layers, then one score per class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Precision under autocast: float32 where half precision has too few digits, and casting weights together."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

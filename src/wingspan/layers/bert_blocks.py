@@ -6,8 +6,6 @@ values of all blocks are one product each, and the mask is made once in the form
 Legend: B sentences, L words, R blocks of words, N queries, K words of a block, D word size.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ an unmarked span costs -log(p(nothing) + sum of p(unmarked types)). Shared label
 treated the same way in prediction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Shapes: scores (B, G, L, K), mask (B, L) with the real words first, transitions (G, K, K) from tag to tag.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -5,8 +5,6 @@ of the quotients is the loss of the whole batch, however unequal the parts are. 
 process must call these functions equally often: one that skips a loss would leave the others waiting forever.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,10 +24,7 @@ def several() -> bool:
 
 
 def share_of(count: Tensor | int, like: Tensor) -> Tensor | float:
-    """The divisor that turns a sum into a mean: the count, at least 1, or this process' share of the total count.
-
-    `like` has the device and type of the sum.
-    """
+    """The divisor that turns a sum (`like`) into a mean: the count, at least 1, or this process' share of the total."""
     if not several():
         return count.clamp(min=1) if isinstance(count, Tensor) else max(count, 1)
     total = at_least_float32(torch.zeros((), device=like.device, dtype=like.dtype))

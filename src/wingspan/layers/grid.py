@@ -5,8 +5,6 @@ A real span holds no padding, so pooling needs no inner mask: cells that are no 
 Legend: B sentences, L words, W widths, D word size, M candidates.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@
 Packed sequences would do the same, but synchronize with the host and cannot be exported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

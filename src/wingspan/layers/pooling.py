@@ -5,8 +5,6 @@ Both ways of scoring give one number per word, whatever the span, so each word i
 Legend: B sentences, T tokens, L words or units, W widths, D word size, M candidates.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Weights that change during training, each a function of the moment, so that resuming is exact."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 See: paper 000 section 3.1.2. Legend: N latents, T words, V vocabulary, Z latent size, H hidden size.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Objectives: states and targets to a loss; some also predict entities. This file is the contract."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -43,16 +41,13 @@ class Objective(nn.Module, ABC):
     """Constructed as `part(sizes, *, settings...)`. An objective that `predicts` is saved with the model."""
 
     predicts: ClassVar[bool] = False
-    needs_vectors: ClassVar[bool] = False
-    """Whether the loss needs span vectors, not only scores."""
+    needs_vectors: ClassVar[bool] = False  # whether the loss needs span vectors, not only scores
     calibrates: ClassVar[bool] = False
     """Whether its scores can be calibrated: it has `decisions`, and `decode` takes a temperature."""
     needs_features: ClassVar[bool] = False
     """Whether features are needed, in training and prediction; some heads leave them out otherwise."""
-    needs_gold_vectors: ClassVar[bool] = False
-    """Whether the loss needs the vectors of gold spans (`States.gold`)."""
-    reads_spans: ClassVar[bool] = True
-    """Whether candidates and their scores are needed; a tagger needs only words."""
+    needs_gold_vectors: ClassVar[bool] = False  # whether the loss needs the vectors of gold spans (`States.gold`)
+    reads_spans: ClassVar[bool] = True  # whether candidates and their scores are needed; a tagger needs only words
 
     @classmethod
     def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:

@@ -4,8 +4,6 @@ See: paper 002 eq. 18; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 
 candidate policy decides which spans take part.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

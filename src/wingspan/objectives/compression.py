@@ -1,7 +1,5 @@
 """The cost of the bottleneck: the divergence of each span's Gaussian from the prior.  See: paper 000 eq. 6."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from torch import Tensor

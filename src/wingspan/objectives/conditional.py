@@ -4,8 +4,6 @@ The condition ties labels of several corpora together: a row for each class, wit
 for its meaning in the target corpus. See: paper 004, section 3.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import torch

@@ -3,8 +3,6 @@
 Only training needs them: they shape the span vectors. See: paper 000 section 3.1.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -14,25 +12,11 @@ from torch import Tensor, nn
 
 from wingspan.batch import Gold, Inputs, gold_spans
 from wingspan.encoders.vectors import read_vectors
+from wingspan.layers import word_decoder
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.distributed import floored, share_of
 from wingspan.layers.schedules import SCHEDULES, Moment
-from wingspan.layers.word_decoder import (
-    PAD,
-    SPECIALS,
-    START,
-    UNKNOWN,
-    How,
-    Sequences,
-    Synonyms,
-    Vocabulary,
-    WordDecoder,
-    WordTable,
-    study_names,
-    surface_of,
-    teacher_forcing,
-    write,
-)
+from wingspan.layers.word_decoder import PAD, SPECIALS, START, UNKNOWN, How, Sequences, Synonyms, WordDecoder
 from wingspan.model import States
 from wingspan.objectives import Objective, Sizes
 from wingspan.text import Entity, Sentence
@@ -86,7 +70,7 @@ class Generation(Objective):
         self.reads = reads
         self.longest = longest
         self.labels = sizes.labels
-        self.vocabulary = Vocabulary(studied["words"])
+        self.vocabulary = word_decoder.Vocabulary(studied["words"])
         self.lower_case = lower_case
         self.synonyms = {
             label: {surface: [self.vocabulary.ids(name) for name in names] for surface, names in known.items()}
@@ -104,7 +88,7 @@ class Generation(Objective):
         self.spreads = nn.ModuleDict(
             {name: nn.Linear(sizes.span, latent_size) for name in dict.fromkeys(self.spread_of.values())}
         )
-        self.table = WordTable(len(self.vocabulary), embedding_size, hidden, adaptive_above)
+        self.table = word_decoder.WordTable(len(self.vocabulary), embedding_size, hidden, adaptive_above)
         self.decoders = nn.ModuleDict({task: WordDecoder(latent_size, embedding_size, hidden) for task in tasks})
         if vectors is not None:
             self._start_from(vectors, embedding_size)
@@ -121,7 +105,7 @@ class Generation(Objective):
                 "synonyms are to be generated, but there is no lexicon; give --lexicon FILE, --lexicon corpus, "
                 "or use compress_generate/supvib-spanreco"
             )
-        studied = study_names(
+        studied = word_decoder.study_names(
             sentences,
             lexicon if with_synonyms else None,
             lower_case=chosen["lower_case"],
@@ -160,13 +144,13 @@ class Generation(Objective):
             words = self.vocabulary.ids(word.lower() if self.lower_case else word for word in text)
             own.append((at, words))
             label = labels[gold.label[row, place]] or ""
-            surface = surface_of(sentences[row], Entity.at(label, first, last + 1))
+            surface = word_decoder.surface_of(sentences[row], Entity.at(label, first, last + 1))
             pairs.extend((at, words, name) for name in self.synonyms.get(label, {}).get(surface, []))
         read = [words if self.reads == "source" else name for _, words, name in pairs]
         texts, others = [words for _, words in own], [name for _, _, name in pairs]
         every = {
-            "words": teacher_forcing([at for at, _ in own], texts, texts),
-            "synonyms": teacher_forcing([at for at, _, _ in pairs], read, others),
+            "words": word_decoder.teacher_forcing([at for at, _ in own], texts, texts),
+            "synonyms": word_decoder.teacher_forcing([at for at, _, _ in pairs], read, others),
         }
         return {task: every[task] for task in self.tasks}
 
@@ -210,7 +194,7 @@ class Generation(Objective):
         assert isinstance(decoder, WordDecoder)
         return [
             self.vocabulary.text(row)
-            for row in write(decoder, self.table, latents, how, self.longest + 1, beams).tolist()
+            for row in word_decoder.write(decoder, self.table, latents, how, self.longest + 1, beams).tolist()
         ]
 
     def _with_unknown(self, words: Tensor) -> Tensor:

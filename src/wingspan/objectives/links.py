@@ -5,8 +5,6 @@ And it has two small vectors: left(i) · right(j) plus a bias for the distance s
 i. `decoding` joins fragments to entities. None of the five papers has this.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations

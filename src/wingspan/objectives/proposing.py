@@ -1,7 +1,5 @@
 """Trains the scores by which `candidates.Proposed` chooses spans: gold above all other spans of a sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -40,10 +38,7 @@ class Proposing(Objective):
 
 
 def ranking_loss(scores: Tensor, hits: Tensor) -> Tensor:
-    """The mean over sentences of log(1 + sum of exp others) + log(1 + sum of exp -gold): the worst count most.
-
-    See: Su et al. 2022, ZLPR, arXiv 2208.02955.
-    """
+    """log(1 + sum exp others) + log(1 + sum exp -gold) of each sentence.  See: Su et al. 2022, arXiv 2208.02955."""
     left_out = torch.stack([hits, ~hits]).flatten(2)  # (2, B, L * L): first the others, then gold
     against = torch.where(hits, -scores, scores).flatten(1).masked_fill(left_out, -torch.inf)
     costs = F.pad(against, (1, 0)).logsumexp(-1).sum(0)  # the 0 before is the 1

@@ -5,9 +5,7 @@ Tags of other corpora are impossible, and an unmarked word may have a tag of a t
 See: paper 002 eq. 5 to 11. `corpora.coverage` counts what tags cannot express (same-type nesting, discontinuity).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.batch import Found, Gold, Inputs
-from wingspan.labels import LabelSet
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.crf import LinearChain
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
-from wingspan.text import Sentence
 
 NEVER = -1e4  # the score of an impossible tag; finite, so that a chain can be summed over it
 
@@ -60,11 +56,9 @@ class Tagging(Objective):
         self.score = nn.Linear(sizes.word, self.layers * self.tags)
         nn.init.normal_(self.score.weight, std=spread)
         nn.init.zeros_(self.score.bias)
-        self._know_corpora(sizes.labels)
         self.chain = LinearChain(self.layers, self.tags) if crf else None
-
-    def _know_corpora(self, labels: LabelSet) -> None:
-        """Masks of the tags of other corpora, and of those that a corpus leaves unmarked."""
+        # masks of the tags of other corpora, and of those that a corpus leaves unmarked
+        labels = sizes.labels
         answers, silent = torch.from_numpy(labels.allowed()), torch.from_numpy(labels.silent())
         tables = torch.zeros(2, len(answers), self.layers, self.tags, dtype=torch.bool)
         charged = torch.full((len(answers), self.layers), self.one_layer)
@@ -77,9 +71,6 @@ class Tagging(Objective):
         known = {"_foreign": tables[0], "_silent": tables[1], "_charged": charged, "_answers": answers}
         for name, table in known.items():  # (datasets, G, K) twice, (datasets, G), (datasets, C)
             self.register_buffer(name, table, persistent=False)
-
-    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> None:
-        """Nothing: tags follow from the gold spans."""
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
         """The loss over the words of the core; the rest belongs to other windows."""

@@ -1,9 +1,4 @@
-"""Types for given spans: cross entropy over the types only, without "nothing".
-
-See: paper 001, eq. 5 and its code, which accumulates the sum of these losses.
-"""
-
-from __future__ import annotations
+"""Types for given spans: cross entropy over the types only, without "nothing".  See: paper 001, eq. 5."""
 
 from typing import Any, Literal
 
@@ -51,10 +46,7 @@ class Typing(Objective):
         return at_least_float32(states.scores).masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
 
     def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
-        """The chances of all types of each given span; decoding then chooses one for each span.
-
-        With thresholds, only the types that reach theirs.
-        """
+        """The chances of all types of each given span, or of those that reach their thresholds; decoding chooses."""
         assert states.candidates is not None
         logits = self.logits(states)
         chance, shown = logits.softmax(-1), (logits / temperature).softmax(-1)

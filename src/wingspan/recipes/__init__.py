@@ -1,7 +1,5 @@
 """One file per system, its ablations beside it. `find` resolves what the shell calls NAME/VARIANT."""
 
-from __future__ import annotations
-
 import difflib
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """A small recognizer that needs no download: hashed word features, a BiLSTM, pooled spans: the default."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -7,8 +7,6 @@ hidden layer in the head, fresh parameters learn faster than pretrained ones, wo
 These were chosen on the dev sets of NCBI-disease, WNUT17 and GENIA.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,19 +16,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.tagging import Tagging
-from wingspan.recipe import (
-    FRESH,
-    Between,
-    OneOf,
-    Part,
-    Range,
-    Recipe,
-    Term,
-    Times,
-    TrainSettings,
-    bundle,
-    with_proposals,
-)
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, bundle, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Ji et al. 2022, Win-Win Cooperation: Bundling Sequence and Span Models for NER, arXiv 2207.03300"
@@ -40,6 +26,7 @@ BOUNDARY: Part = partial(PooledSpans, views=("first", "last"), width_size=25, dr
 POOLING: Part = partial(PooledSpans, views=("max",), sentence=True, width_size=25, dropout=0.2)
 HYBRID: Part = partial(PooledSpans, views=("first", "last", "max"), sentence=True, width_size=25, dropout=0.2)
 
+FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
 TRAIN = TrainSettings(epochs=15, batch_size=32, learning_rate=1.5e-4, factors=FRESH)
 
 

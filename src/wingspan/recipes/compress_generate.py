@@ -7,8 +7,6 @@ The default is the system as the paper means it, on a small encoder. `paper` is 
 does: see `docs/compress_generate.md` for the list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -20,28 +18,15 @@ from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.compression import Compression
 from wingspan.objectives.generation import Generation
-from wingspan.recipe import (
-    FRESH,
-    Between,
-    OneOf,
-    Part,
-    Phase,
-    Range,
-    Recipe,
-    Term,
-    Times,
-    TrainSettings,
-    with_proposals,
-)
+from wingspan.recipe import Between, OneOf, Part, Phase, Range, Recipe, Term, Times, TrainSettings, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Nguyen, Miwa and Ananiadou 2023, Span-based NER by Generating and Compressing Information, EACL"
 
-RARE = 0.01
-"""The chance of each type in each span before training; from one half, nothing is found for epochs."""
+FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
+RARE = 0.01  # the chance of each type in each span before training; from one half, nothing is found for epochs
 TRAIN = TrainSettings(epochs=12, batch_size=32, learning_rate=1e-4, factors=FRESH)
-ALONE = Phase(3, ("generate",))
-"""The autoencoders alone; the bottleneck joins them afterwards."""
+ALONE = Phase(3, ("generate",))  # the autoencoders alone; the bottleneck joins them afterwards
 
 
 def baseline(name: str = "baseline") -> Recipe:

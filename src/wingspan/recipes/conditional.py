@@ -8,8 +8,6 @@ The default is the system as the paper means it, on a small encoder. `paper` is 
 does: see `docs/conditional.md` for the list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -27,8 +25,7 @@ from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Oi and Miwa 2025, Enhancing NER by Harnessing Multiple Datasets with Conditional Variational Autoencoders"
 
-WEIGHT = 1e-4
-"""The paper's alpha (Table 4, Figure 2)."""
+WEIGHT = 1e-4  # the paper's alpha (Table 4, Figure 2)
 FRESH = {
     "model.scorer": 10.0,
     "objectives": 10.0,
@@ -57,9 +54,7 @@ def reconstructed(name: str = "", weight: float = WEIGHT, **settings: Any) -> Re
     start = multi()
     cvae: Part = partial(ConditionalReconstruction, **settings)
     return replace(
-        start,
-        name=f"conditional/{name}" if name else "conditional",
-        terms={**start.terms, "cvae": Term(cvae, weight)},
+        start, name=f"conditional/{name}" if name else "conditional", terms={**start.terms, "cvae": Term(cvae, weight)}
     )
 
 
@@ -105,8 +100,7 @@ def proposed() -> Recipe:
 
 
 T5 = "google-t5/t5-3b"
-WITHOUT_KEYS = ("q", "v", "o", "wi", "wo")
-"""The code also names ".k", which is no layer's: keys have no adapters."""
+WITHOUT_KEYS = ("q", "v", "o", "wi", "wo")  # the code also names ".k", which is no layer's: keys have no adapters
 
 
 def paper_t5() -> Recipe:

@@ -6,8 +6,6 @@ inputs where the corpus has them. In `proposals` the spans are the best of any w
 the whole grid, so `no-bilstm` is what `proposals` is to be compared with (likewise `depth-2-...`, `shallow-max-...`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: le
 all words from the first to the last, learn nothing, or join split fragments that are close together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,25 +16,14 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.links import Links
-from wingspan.recipe import (
-    FRESH,
-    Between,
-    OneOf,
-    Part,
-    Range,
-    Recipe,
-    Term,
-    Times,
-    TrainSettings,
-    bundle,
-    with_proposals,
-)
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, bundle, with_proposals
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 
 ABOUT = "no paper: spans as entities and as fragments of discontinuous ones, which links join"
 POOLED: Part = partial(PooledSpans, views=("first", "last", "max"), width_size=25, dropout=0.2)
 DEEP: Part = partial(DeepSpans, depth=2, width_size=25)
+FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
 
 
 def with_links(recipe: Recipe, weight: float = 1.0) -> Recipe:

@@ -8,11 +8,10 @@ spans, a class for no entity, strict F1.
 without dropout), vectors are frozen, discontinuous entities are left out of training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from wingspan.candidates import Given, Grid, Sampled
 from wingspan.decoding import Joining
@@ -20,11 +19,12 @@ from wingspan.encoders.static import StaticEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
-from wingspan.recipe import Between, OneOf, Range, Recipe, Term, Times, TrainSettings
+from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings
 from wingspan.spans.recurrent import RecurrentSpans
 
 CITATION = "SNG, a span-level strategy with static vectors (paper 001); what was published types given spans"
 
+GRID: Part = partial(Grid)
 TRAIN = TrainSettings(epochs=15, batch_size=32, learning_rate=1e-3, warmup=0.05, weight_decay=0.0, clip=5.0)
 
 
@@ -72,47 +72,29 @@ def paper_mini_batch() -> Recipe:
     return replace(published, train=replace(TRAIN, epochs=30))
 
 
-def frozen() -> Recipe:
-    """The vectors are not trained."""
-    encoder = partial(StaticEncoder, unknown="hashed", trained=False)
-    return replace(recipe(), name="typed_spans/frozen", encoder=encoder)
+def on_vectors(name: str, **settings: Any) -> Recipe:
+    """Other static vectors: frozen, random (the ablation of pre-training), or below a BiLSTM over the sentence."""
+    return replace(recipe(), name=f"typed_spans/{name}", encoder=partial(StaticEncoder, **settings))
 
 
-def random_vectors() -> Recipe:
-    """No pre-training: each word has a random vector that is not trained. The ablation of the vectors."""
-    encoder = partial(StaticEncoder, vectors=None, unknown="random", trained=False)
-    return replace(recipe(), name="typed_spans/random-vectors", encoder=encoder)
-
-
-def in_context() -> Recipe:
-    """A BiLSTM over the sentence below the spans: the same words may have another type elsewhere."""
-    encoder = partial(StaticEncoder, unknown="hashed", trained=True, hidden=128, dropout=0.3)
-    return replace(recipe(), name="typed_spans/in-context", encoder=encoder)
-
-
-def recognize() -> Recipe:
+def recognize(name: str = "recognize", candidates: Part = GRID) -> Recipe:
     """A recognizer: the same vectors of all spans of the grid, one more class for those that are no entity."""
     return replace(
         recipe(),
-        name="typed_spans/recognize",
-        candidates=partial(Grid),
+        name=f"typed_spans/{name}",
+        candidates=candidates,
         terms={"spans": Term(partial(Classification))},
         joining=Joining(fragments="drop"),
     )
 
 
-def recognize_sampled() -> Recipe:
-    """The same, with up to 100 negatives of each sentence in training."""
-    return replace(recognize(), name="typed_spans/recognize-sampled", candidates=partial(Sampled, negatives=100))
-
-
 variants: dict[str, Callable[[], Recipe]] = {
     "": recipe,
-    "frozen": frozen,
-    "random-vectors": random_vectors,
-    "in-context": in_context,
+    "frozen": partial(on_vectors, "frozen", unknown="hashed", trained=False),
+    "random-vectors": partial(on_vectors, "random-vectors", vectors=None, unknown="random", trained=False),
+    "in-context": partial(on_vectors, "in-context", unknown="hashed", trained=True, hidden=128, dropout=0.3),
     "recognize": recognize,
-    "recognize-sampled": recognize_sampled,
+    "recognize-sampled": partial(recognize, "recognize-sampled", partial(Sampled, negatives=100)),
     "paper": paper,
     "paper-nerel": partial(paper, epochs=1500),
     "paper-mini-batch": paper_mini_batch,

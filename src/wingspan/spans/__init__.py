@@ -1,7 +1,5 @@
 """Span representations: unit vectors to one vector per candidate. This file is the contract; siblings implement it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import torch.nn.functional as F

@@ -1,9 +1,4 @@
-"""Spans as weighted means of their words with learned weights: multiplicative or additive attention.
-
-See: paper 003, Table 3 (shallow aggregation).
-"""
-
-from __future__ import annotations
+"""Spans as weighted means of their words: multiplicative or additive attention.  See: paper 003, Table 3 (shallow)."""
 
 import torch
 from torch import Tensor, nn

@@ -8,8 +8,6 @@ training and prediction.
 See: paper 003, Table 2 (biaffine). Legend: H size of start and end vectors.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

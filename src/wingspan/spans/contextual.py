@@ -3,8 +3,6 @@
 See: paper 003, section 3.3. The spans of each width are a sequence by their starts; all widths run at once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -18,12 +16,9 @@ from wingspan.spans import SpanRepresentation
 
 
 class ContextualSpans(SpanRepresentation):
-    """The BiLSTM's states, then a width embedding. Single words have separate weights unless `share_weights`.
+    """The BiLSTM's states, then a width embedding. Single words have separate weights unless `share_weights`."""
 
-    Neighbors are only known on the whole grid, so lists are not possible.
-    """
-
-    takes_lists = False
+    takes_lists = False  # neighbors are only known on the whole grid
 
     def __init__(
         self,
@@ -95,10 +90,7 @@ def initialize(recurrent: BiLSTM) -> None:
 
 
 class ProjectedSpans(SpanRepresentation):
-    """A linear layer, ReLU and dropout around another span representation. See: paper 004, eq. 1.
-
-    `size` is the size of the result, by default that of a word vector.
-    """
+    """A linear layer (by default to the size of a word), ReLU and dropout around other spans.  See: paper 004 eq. 1."""
 
     def __init__(
         self,

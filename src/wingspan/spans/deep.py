@@ -8,8 +8,6 @@ width, not with the length of the sentence.
 See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

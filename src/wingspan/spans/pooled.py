@@ -3,8 +3,6 @@
 See: paper 002 eq. 13 to 15 (boundary, pooling, hybrid); paper 000 (first, mean, last); paper 004 (first, last, width).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -11,8 +11,6 @@ Legend: B sentences, L words, W widths, D word size, H states of one direction, 
 (words of listed spans, one span after the other).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
