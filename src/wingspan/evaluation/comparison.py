@@ -12,7 +12,7 @@ from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.matching import pair as in_pairs
 from wingspan.evaluation.scores import Spread, remarks_on, spread
 from wingspan.evaluation.significance import (
-    AVERAGES,
+    F1,
     FIGURES,
     ROUNDING,
     ConfidenceInterval,
@@ -42,10 +42,9 @@ class SystemRow(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Figures, their intervals and counts as plain data."""
-        found = {name: getattr(self, name) for name in FIGURES}
         return {
-            **{name: figure.value for name, figure in found.items()},
-            "intervals": {name: [figure.low, figure.high] for name, figure in found.items()},
+            **{name: figure.value for name, figure in zip(FIGURES, self[:3], strict=True)},
+            "intervals": {name: [figure.low, figure.high] for name, figure in zip(FIGURES, self[:3], strict=True)},
             "f1_over_runs": self.over_runs.to_dict(),
             **self.counts,
         }
@@ -123,11 +122,7 @@ class Comparison:
             "protocol": "recognition",
             "mode": self.mode,
             "verdict": self.verdict,
-            "documents": self.documents,
-            "units": self.units,
-            "samples": self.samples,
-            "seed": self.seed,
-            "confidence": self.confidence,
+            **{name: getattr(self, name) for name in ("documents", "units", "samples", "seed", "confidence")},
             "systems": [
                 {"name": system.name, "runs": system.runs, **system.rows.to_dict(SystemRow.to_dict)}
                 for system in self.systems
@@ -166,7 +161,10 @@ def compare(
     if empty is not None or not gold:
         raise ValueError(f"{'the gold' if empty is None else repr(empty)} has no documents to compare")
     table = tabulate(gold, [run for runs in systems.values() for run in runs], mode, allow_missing=allow_missing)
-    places = places_of(systems)
+    places: dict[str, list[int]] = {}  # of each system's runs in the table
+    for name, runs in systems.items():
+        start = sum(map(len, places.values()))
+        places[name] = list(range(start, start + len(runs)))
     rows, drawn = system_intervals(table, list(places.values()), samples=samples, seed=seed, confidence=confidence)
     wrong = {name: errors_of(gold, runs, mode, allow_missing=allow_missing) for name, runs in systems.items()}
     pairs = []
@@ -175,6 +173,10 @@ def compare(
             table, (places[first], places[second]), drawn[:, [a, b]], seed=(seed, a, b), confidence=confidence
         )
         pairs.append(PairFigures(first, second, found, moved(wrong[first], wrong[second])))
+    micro, macro = (holm([getattr(pair.rows, name).p for pair in pairs]) for name in ("micro", "macro"))
+    for at, pair in enumerate(pairs):  # micro and macro are tested once for each pair
+        by_micro, by_macro = pair.rows.micro._replace(p_holm=micro[at]), pair.rows.macro._replace(p_holm=macro[at])
+        pairs[at] = replace(pair, rows=replace(pair.rows, micro=by_micro, macro=by_macro))
     return Comparison(
         mode,
         len(gold),
@@ -183,19 +185,10 @@ def compare(
         seed,
         confidence,
         tuple(figures_of(table, name, places[name], found) for name, found in zip(systems, rows, strict=True)),
-        tuple(corrected(pairs)),
+        tuple(pairs),
         (*score_notes(gold, systems, allow_missing), *comparison_notes(table, systems)),
         gold,
     )
-
-
-def places_of(systems: Mapping[str, Sequence[Any]]) -> dict[str, list[int]]:
-    """The indices of each system's runs in the table."""
-    places: dict[str, list[int]] = {}
-    for name, runs in systems.items():
-        start = sum(map(len, places.values()))
-        places[name] = list(range(start, start + len(runs)))
-    return places
 
 
 def figures_of(
@@ -205,29 +198,12 @@ def figures_of(
     found: Sequence[tuple[ConfidenceInterval, ConfidenceInterval, ConfidenceInterval]],
 ) -> SystemFigures:
     """One system's figures beside their spread over runs and the counts behind them."""
-    f1 = table.figures()[list(runs)][..., FIGURES.index("f1")]  # (runs, rows)
+    f1 = table.figures()[list(runs)][..., F1]  # (runs, rows)
     sums = table.counts[:, list(runs)].sum(0, dtype=float).mean(0).tolist()  # (1 + labels, 3)
     counts: list[dict[str, float]] = [{"tp": tp, "fp": found - tp, "fn": gold - tp} for tp, found, gold in sums]
-    counts.insert(AVERAGES.index("macro"), {})
-    spreads = [spread(values) for values in f1.T.tolist()]
-    rows = [SystemRow(*row, *rest) for row, rest in zip(found, zip(spreads, counts, strict=True), strict=True)]
-    return SystemFigures(name, len(runs), table.named(rows))
-
-
-def corrected(pairs: Sequence[PairFigures]) -> list[PairFigures]:
-    """Corrects micro and macro, which are tested once for each pair."""
-    micro, macro = (holm([getattr(pair.rows, name).p for pair in pairs]) for name in AVERAGES)
-    return [
-        replace(
-            pair,
-            rows=replace(
-                pair.rows,
-                micro=pair.rows.micro._replace(p_holm=micro[at]),
-                macro=pair.rows.macro._replace(p_holm=macro[at]),
-            ),
-        )
-        for at, pair in enumerate(pairs)
-    ]
+    counts.insert(1, {})  # macro
+    columns = zip(found, map(spread, f1.T.tolist()), counts, strict=True)
+    return SystemFigures(name, len(runs), table.named([SystemRow(*row, over, sums) for row, over, sums in columns]))
 
 
 def score_notes(

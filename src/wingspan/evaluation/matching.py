@@ -8,11 +8,10 @@ the entities can change a score. Nested, crossing, multi-label and discontinuous
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import heappop, heappush
 from itertools import accumulate
 from os.path import commonprefix
 from typing import Literal, NamedTuple
@@ -122,87 +121,43 @@ NOWHERE = -1
 def heaviest(edges: Sequence[Mapping[int, int]]) -> list[int]:
     """The heaviest one-to-one assignment of a sparse bipartite graph, exact: the column of every row, or NOWHERE.
 
-    `edges[row][column]` is a positive weight; a missing edge cannot be used. Rows are added one at a time; each looks
-    for the cheapest way to make room for itself (shortest augmenting path with potentials: Kuhn 1955, Edmonds and Karp
-    1972). The search never leaves the row's connected component and ends at the first free column, so a graph with few
-    edges costs about as much as reading it.
+    `edges[row][column]` is a positive weight; a missing edge cannot be used. Rows are added one at a time. A new row
+    may take a column from another row, which then moves on to a third or stays alone; of all such paths the one with
+    the largest gain is taken, which keeps the assignment the heaviest (Kuhn 1955, Edmonds and Karp 1972). Rows that
+    have a column already cannot gain by moving among themselves, so a path never gains more than at any of its columns:
+    one that is not ahead of the best complete path is dropped, and sparse graphs cost about as much as reading them.
     """
     assigned = [NOWHERE] * len(edges)
     holder: dict[int, int] = {}
-    row_price = [0] * len(edges)
-    column_price: dict[int, int] = {}
-    for row in range(len(edges)):
-        _insert(row, edges, assigned, holder, row_price, column_price)
+    for new, weights in enumerate(edges):
+        gain = {new: 0}  # by row: the gain when it has to leave its column
+        gain_at: dict[int, int] = {}  # by column
+        came_from: dict[int, int] = {}
+        best, row, column = 0, new, NOWHERE  # the last step of the best path
+        limit = max(weights.values(), default=0)
+        waiting = deque([new])
+        while waiting and best < limit:
+            mover = waiting.popleft()
+            if gain[mover] > best:
+                best, row, column = gain[mover], mover, NOWHERE
+            for wish, weight in edges[mover].items():
+                total = gain[mover] + weight
+                if total <= max(best, gain_at.get(wish, 0)):
+                    continue
+                gain_at[wish], came_from[wish] = total, mover
+                if wish not in holder:
+                    best, row, column = total, mover, wish
+                else:
+                    gain[holder[wish]] = total - edges[holder[wish]][wish]
+                    waiting.append(holder[wish])
+        while best:
+            freed, assigned[row] = assigned[row], column
+            if column != NOWHERE:
+                holder[column] = row
+            if row == new:
+                break
+            row, column = came_from[freed], freed
     return assigned
-
-
-def _insert(
-    new: int,
-    edges: Sequence[Mapping[int, int]],
-    assigned: list[int],
-    holder: dict[int, int],
-    row_price: list[int],
-    column_price: dict[int, int],
-) -> None:
-    """Adds one row and moves others along the path that costs least, keeping the assignment the heaviest.
-
-    Prices prove it: price(row) + price(column) >= weight everywhere, equal on assigned edges, and zero for rows and
-    columns that are alone. Staying alone is a private column of weight zero, at the cost of the row's whole price.
-    """
-    row_price[new] = max((weight - column_price.get(c, 0) for c, weight in edges[new].items()), default=0)
-    if row_price[new] <= 0:
-        row_price[new] = 0
-        return
-    row_distance = {new: 0}
-    column_distance: dict[int, int] = {}
-    came_from: dict[int, int] = {}
-    frontier: list[
-        tuple[int, bool, int]
-    ] = []  # cost, whether the column is held, column: at equal cost free ones first
-    alone, alone_cost = new, row_price[new]
-
-    row, distance = new, 0
-    while True:
-        for column, weight in edges[row].items():
-            cost = distance + row_price[row] + column_price.get(column, 0) - weight
-            if cost < alone_cost and cost < column_distance.get(column, alone_cost):
-                column_distance[column] = cost
-                came_from[column] = row
-                heappush(frontier, (cost, column in holder, column))
-        while frontier and frontier[0][0] > column_distance[frontier[0][2]]:
-            heappop(frontier)  # an older, dearer path to a column that has a cheaper one by now
-        if not frontier or frontier[0][0] >= alone_cost:
-            goal, length = NOWHERE, alone_cost
-            break
-        distance, held, column = heappop(frontier)
-        if not held:
-            goal, length = column, distance
-            break
-        row = holder[column]
-        row_distance[row] = distance
-        if distance + row_price[row] < alone_cost:
-            alone, alone_cost = row, distance + row_price[row]
-
-    for reached, cost in row_distance.items():
-        column = assigned[reached]
-        row_price[reached] -= length - cost
-        if column != NOWHERE:
-            column_price[column] = column_price.get(column, 0) + length - cost
-    _shift(goal, alone, new, assigned, holder, came_from)
-
-
-def _shift(
-    goal: int, alone: int, new: int, assigned: list[int], holder: dict[int, int], came_from: Mapping[int, int]
-) -> None:
-    """Moves every row on the path one column on: the last to the free goal or to nowhere, the new one to the first."""
-    row, column = (alone, NOWHERE) if goal == NOWHERE else (came_from[goal], goal)
-    while True:
-        freed, assigned[row] = assigned[row], column
-        if column != NOWHERE:
-            holder[column] = row
-        if row == new:
-            return
-        row, column = came_from[freed], freed
 
 
 # Pairs of gold and found documents
