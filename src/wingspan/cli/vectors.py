@@ -79,9 +79,18 @@ def vectors(
         say(console, f"{model.corpus_total_words:,} words in {model.corpus_count:,} texts")
         say(console, f"{len(model.wv):,} vectors of {size} numbers")
     if nearest:
-        figures["nearest"] = neighbors(output or texts[0], nearest, count)
-        for word, near in figures["nearest"].items():
-            say(console, f"{word}: " + ", ".join(f"{other['word']} {other['cosine']:.2f}" for other in near))
+        from wingspan.encoders.vectors import nearest as nearest_of
+        from wingspan.encoders.vectors import open_vectors
+
+        near = nearest_of(open_vectors(output or texts[0]), nearest, count)
+        for word in nearest:
+            if word not in near:
+                raise ValueError(f"{word!r} has no vector; choose another word, or train with a smaller --min-count")
+        figures["nearest"] = {
+            word: [{"word": other, "cosine": cosine} for other, cosine in near[word]] for word in nearest
+        }
+        for word in nearest:
+            say(console, f"{word}: " + ", ".join(f"{other} {cosine:.2f}" for other, cosine in near[word]))
     if json is not None:
         write_json(figures, json)
 
@@ -161,14 +170,3 @@ def write(model: Any, path: Path, about: dict[str, Any]) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def neighbors(path: Path, words: Sequence[str], count: int) -> dict[str, list[dict[str, Any]]]:
-    """The nearest neighbors of words, as plain data."""
-    from wingspan.encoders.vectors import nearest, open_vectors
-
-    near = nearest(open_vectors(path), words, count)
-    for word in words:
-        if word not in near:
-            raise ValueError(f"{word!r} has no vector; choose another word, or train with a smaller --min-count")
-    return {word: [{"word": other, "cosine": cosine} for other, cosine in near[word]] for word in words}

@@ -363,7 +363,6 @@ def buckets(
     *,
     training: Iterable[Document] | None = None,
     quantiles: int | None = None,
-    allow_missing: bool = False,
 ) -> dict[str, BucketTable]:
     """One table for each attribute; by default all of `ATTRIBUTES`, and those about training only if it is given.
 
@@ -377,7 +376,7 @@ def buckets(
         raise ValueError(f"{', '.join(blind)}: compares with the training corpus; give it (`training`, --train)")
     surfaces = TrainingSurfaces.of(training or ())
     cells: list[ValueCounts] = [{} for _ in chosen]
-    pairs = pair(gold, found, allow_missing)
+    pairs = pair(gold, found)
     sizes: Counter[str] = Counter()  # rows of one group follow each other as in the file
     for reference, _ in pairs:
         sizes[reference.group or ""] += len(reference.text)

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from wingspan.evaluation.errors import Moved, errors_of, moved
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.matching import pair as in_pairs
-from wingspan.evaluation.scores import Spread, remarks_on, spread
+from wingspan.evaluation.scores import FIGURES, Spread, remarks_on, spread
 from wingspan.evaluation.significance import (
     F1,
-    FIGURES,
     ROUNDING,
     ConfidenceInterval,
     CountTable,

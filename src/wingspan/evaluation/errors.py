@@ -102,14 +102,14 @@ class Errors:
         return _percent(self.span_errors, self.correct + self.fp)
 
 
-def errors(gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False) -> Errors:
+def errors(gold: Sequence[Document], found: Sequence[Document]) -> Errors:
     """Errors by kind, and every one of them."""
     correct = 0
     wrong: Counter[ErrorKind] = Counter()
     lost: Counter[ErrorKind] = Counter()
     labels: dict[str, Counter[str]] = {}
     mistakes: list[Mistake] = []
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         correct += len(judged.right)
         wrong.update(mistake.kind for mistake in judged.wrong.values())
         lost.update(mistake.kind for mistake in judged.lost.values())
@@ -128,11 +128,9 @@ def errors(gold: Sequence[Document], found: Sequence[Document], *, allow_missing
     )
 
 
-def judge_documents(
-    gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
-) -> Iterator[JudgedDocument]:
+def judge_documents(gold: Sequence[Document], found: Sequence[Document]) -> Iterator[JudgedDocument]:
     """Every document with its mistakes, in the order of the gold. Repeated entities count once."""
-    for number, (reference, prediction) in enumerate(pair(gold, found, allow_missing)):
+    for number, (reference, prediction) in enumerate(pair(gold, found)):
         gold_set, found_set = set(reference.entities), set(prediction.entities)
         right = frozenset(gold_set & found_set)
         everything = sorted(gold_set, key=reading_order)
@@ -186,11 +184,7 @@ class Confusion:
 
 
 def confusion(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    boundaries: Literal["exact", "overlap"] = "exact",
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], boundaries: Literal["exact", "overlap"] = "exact"
 ) -> Confusion:
     """The confusion matrix of labels.
 
@@ -201,7 +195,7 @@ def confusion(
         raise ValueError(f"unknown boundaries {boundaries!r}; use exact or overlap")
     mode: Mode = "exact" if boundaries == "exact" else "type"
     counts: Counter[tuple[str | None, str | None]] = Counter()
-    for reference, prediction in pair(gold, found, allow_missing):
+    for reference, prediction in pair(gold, found):
         for verdict, right, answer in match(reference.entities, prediction.entities, mode):
             if mode == "exact" and verdict == "incorrect" and right and answer:
                 counts[right.label, None] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -163,9 +163,6 @@ def heaviest(edges: Sequence[Mapping[int, int]]) -> list[int]:
 # Pairs of gold and found documents
 
 
-DocumentKey = tuple[str, int]
-
-
 def pair(
     gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
 ) -> list[tuple[Document, Document]]:
@@ -177,14 +174,21 @@ def pair(
     """
     gold_keys, by_key = keys_of(gold), dict(zip(keys_of(found), found, strict=True))
     known = set(gold_keys)
+
+    def refuse(keys: list[tuple[str, int]], side: str, other: str, fix: str) -> None:
+        if keys:
+            named = ", ".join(repr(id) for id, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
+            raise ValueError(
+                f"{len(keys)} {side} documents have no {other} counterpart of the same id ({named}); {fix}"
+            )
+
     if len(gold) == len(found) and not by_key.keys() & known:
         pairs = list(zip(gold, found, strict=True))
     else:
-        extra = [key for key in by_key if key not in known]
-        _refuse(extra, "predicted", "gold", "remove them or add their gold")
-        missing = [key for key in gold_keys if key not in by_key]
+        refuse([key for key in by_key if key not in known], "predicted", "gold", "remove them or add their gold")
         if not allow_missing:
-            _refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
+            missing = [key for key in gold_keys if key not in by_key]
+            refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
         pairs = [(g, by_key.get(key) or replace(g, entities=())) for key, g in zip(gold_keys, gold, strict=True)]
     for reference, prediction in pairs:
         if reference.text != prediction.text:
@@ -192,7 +196,7 @@ def pair(
     return pairs
 
 
-def keys_of(documents: Iterable[Document]) -> list[DocumentKey]:
+def keys_of(documents: Iterable[Document]) -> list[tuple[str, int]]:
     """Ids with a running number, so that rows that share an id stay apart."""
     seen: Counter[str] = Counter()
     keys = []
@@ -200,13 +204,6 @@ def keys_of(documents: Iterable[Document]) -> list[DocumentKey]:
         keys.append((document.id, seen[document.id]))
         seen[document.id] += 1
     return keys
-
-
-def _refuse(keys: Sequence[DocumentKey], side: str, other: str, fix: str) -> None:
-    """One error that names the documents only one side has."""
-    if keys:
-        named = ", ".join(repr(id) for id, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
-        raise ValueError(f"{len(keys)} {side} documents have no {other} counterpart of the same id ({named}); {fix}")
 
 
 def _difference(gold: Document, found: Document) -> str:
@@ -280,22 +277,9 @@ class SentenceIndex:
 # row for each sentence where the gold has a document. Both sides are compared without white space.
 
 
-_HEAD = 24
-"""The number of first characters by which a document is looked up."""
-
 # How the Penn Treebank's tokenizer, and many taggers with it, write brackets, quotes and slashes.
-_ESCAPED = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-    "``": '"',
-    "''": '"',
-    "\\/": "/",
-    "\\*": "*",
-}
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_ESCAPED |= {"``": '"', "''": '"', "\\/": "/", "\\*": "*"}
 
 
 class Realigned(NamedTuple):
@@ -326,21 +310,18 @@ def realign(gold: Sequence[Document], found: Sequence[Document]) -> Realigned:
     for candidates in (found, [_unescaped(document) for document in found]):
         stream = _Stream(candidates)
         if pairs and all(_squeezed(w.text) == text for (w, _), text in zip(pairs, stream.texts, strict=True)):
-            starts = list(zip(stream.starts, (reference for reference, _ in pairs), strict=True))
-            return Realigned(stream.onto(starts), (_note(len(pairs), len(found)),))
-        tiles, unfit = _tiles(gold, stream)
+            tiles, unfit = [(start, w) for start, (w, _) in zip(stream.starts, pairs, strict=True)], None
+        else:
+            tiles, unfit = _tiles(gold, stream)
         if unfit is None:
-            return Realigned(stream.onto(tiles), (_note(len(tiles), len(found)),))
+            note = (
+                f"the predictions ({len(found)} rows) were put onto the texts of {len(tiles)} gold documents by their "
+                "characters, white space aside"
+            )
+            return Realigned(stream.onto(tiles), (note,))
     if pairs or known.keys() & set(names):
         return Realigned(list(found))  # they share ids, so `pair` can say what is wrong
     raise ValueError(unfit)
-
-
-def _note(documents: int, rows: int) -> str:
-    return (
-        f"the predictions ({rows} rows) were put onto the texts of {documents} gold documents by their characters, "
-        "white space aside"
-    )
 
 
 def _squeezed(text: str) -> str:
@@ -367,32 +348,25 @@ class _Stream:
         starts = [start for start, _ in tiles]
         places = [[at for at, sign in enumerate(tile.text) if not sign.isspace()] for _, tile in tiles]
         moved: list[list[Entity]] = [[] for _ in tiles]
-        for row, entity, spans in self._entities():
-            number = bisect_right(starts, spans[0].start) - 1
-            start, own = starts[number], places[number]
-            if max(span.end for span in spans) > start + len(own):
-                raise ValueError(
-                    f"predicted document {row.id!r}: {entity.label!r} at {entity.start}-{entity.end} goes beyond the "
-                    f"end of the gold document {tiles[number][1].id!r}; give both sides the same documents"
-                )
-            fragments = tuple(Span(own[a - start], own[b - start - 1] + 1) for a, b in spans)
-            moved[number].append(replace(entity, spans=fragments))
-        return [replace(tile, entities=tuple(entities)) for (_, tile), entities in zip(tiles, moved, strict=True)]
-
-    def _entities(self) -> Iterator[tuple[Document, Entity, tuple[Span, ...]]]:
-        """Every entity with its fragments as positions in the stream."""
-        for start, document in zip(self.starts, self.documents, strict=True):
+        for first, document in zip(self.starts, self.documents, strict=True):
             if not document.entities:
                 continue
-            before = list(accumulate((not sign.isspace() for sign in document.text), initial=start))
+            before = list(accumulate((not sign.isspace() for sign in document.text), initial=first))
             for entity in document.entities:
-                spans = tuple(Span(before[s], before[e]) for s, e in entity.spans)
+                where = f"predicted document {document.id!r}: {entity.label!r} at {entity.start}-{entity.end}"
+                spans = [Span(before[start], before[end]) for start, end in entity.spans]  # in the stream
                 if any(span.width == 0 for span in spans):
+                    raise ValueError(f"{where} holds nothing but white space; remove it")
+                number = bisect_right(starts, spans[0].start) - 1
+                start, own = starts[number], places[number]
+                if max(span.end for span in spans) > start + len(own):
                     raise ValueError(
-                        f"predicted document {document.id!r}: {entity.label!r} at {entity.start}-{entity.end} holds "
-                        "nothing but white space; remove it"
+                        f"{where} goes beyond the end of the gold document {tiles[number][1].id!r}; "
+                        "give both sides the same documents"
                     )
-                yield document, entity, spans
+                fragments = tuple(Span(own[a - start], own[b - start - 1] + 1) for a, b in spans)
+                moved[number].append(replace(entity, spans=fragments))
+        return [replace(tile, entities=tuple(entities)) for (_, tile), entities in zip(tiles, moved, strict=True)]
 
 
 def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, Document]], str | None]:
@@ -404,8 +378,8 @@ def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, D
     texts = [_squeezed(document.text) for document in gold]
     by_head: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
-        for size in {min(len(text), _HEAD)} - {0}:
-            by_head.setdefault(text[:size], []).append(number)
+        if text:
+            by_head.setdefault(text[:24], []).append(number)
     sizes = sorted({len(head) for head in by_head}, reverse=True)
     tiles: list[tuple[int, Document]] = [(0, document) for document, text in zip(gold, texts, strict=True) if not text]
     used: set[int] = set()

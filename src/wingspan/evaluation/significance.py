@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wingspan.evaluation.matching import Mode, fragments, match, pair
-from wingspan.evaluation.scores import Counts, of, tally
+from wingspan.evaluation.scores import FIGURES, Counts, of, tally
 from wingspan.text import Document, Entity
 
 ROUNDING = 1e-9
@@ -216,7 +216,6 @@ def parts(samples: int, units: int) -> Iterator[slice]:
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
-FIGURES = ("precision", "recall", "f1")
 F1 = FIGURES.index("f1")
 T = TypeVar("T")
 

@@ -62,19 +62,14 @@ class Conflict:
 
 
 def worst_sentences(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    most: int = 20,
-    *,
-    whole_documents: bool = False,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], most: int = 20, *, whole_documents: bool = False
 ) -> list[WorstPassage]:
     """The sentences, or whole documents, with the most errors; of equals, the lowest F1 first.
 
     An entity counts where it starts; no sentence cuts a gold or found one.
     """
     passages = []
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         if not judged.wrong and not judged.lost:
             continue
         index = None if whole_documents else SentenceIndex(judged.gold, judged.found.entities)
@@ -94,16 +89,11 @@ def worst_sentences(
 
 
 def repeated_mistakes(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    most: int | None = None,
-    *,
-    at_least: int = 2,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], most: int | None = None, *, at_least: int = 2
 ) -> list[Repeated]:
     """Mistakes of one kind with the same labels and surfaces (white space aside), the most frequent first."""
     numbers_of: dict[tuple[ErrorKind, str | None, str | None, str | None, str | None], list[int]] = {}
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         for mistake in judged.mistakes:
             gold_side, found_side = (_label_and_text(judged.gold, side) for side in (mistake.gold, mistake.found))
             numbers_of.setdefault((mistake.kind, *gold_side, *found_side), []).append(judged.number)
@@ -121,17 +111,12 @@ def _label_and_text(document: Document, entity: Entity | None) -> tuple[str | No
 
 
 def label_conflicts(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    training: Iterable[Document],
-    most: int | None = None,
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], training: Iterable[Document], most: int | None = None
 ) -> list[Conflict]:
     """Gold or found mentions whose surface has another label in training, most frequent errors first."""
     known = labels_of_surfaces(training)
     rows: dict[tuple[str, str], Conflict] = {}
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         for entity in (*judged.right, *judged.wrong, *judged.lost):
             name = surface(judged.gold, entity)
             labels = known.get(name)
