@@ -18,9 +18,6 @@ from wingspan.evaluation.scores import Counts, recognition
 from wingspan.views.console import say, write_json
 from wingspan.views.tables import Sheet
 
-LOWEST = 0.05
-"""The least score of the entities among which thresholds are chosen."""
-
 
 @dataclass(frozen=True)
 class Calibrated:
@@ -92,7 +89,7 @@ def calibrate(
     recognizer.calibration = fitted = fit_calibration(recognizer, gold, batch_size=batch_size)
     choices: dict[str, Choice] = {}
     if thresholds is not None:
-        many = recognizer.predict(gold, batch_size=batch_size, threshold=LOWEST)
+        many = recognizer.predict(gold, batch_size=batch_size, threshold=0.05)  # no lower one is chosen
         choices = calibration.choose_thresholds(gold, many, precision)
         chosen = {label: choice.threshold for label, choice in choices.items()}
         recognizer.calibration = replace(fitted, thresholds=chosen, facts={**fitted.facts, "aim": thresholds})
@@ -133,10 +130,8 @@ def show(result: Calibrated, console: Console) -> None:
     for when, micro in (("Before", result.f1_before), ("After", result.f1_after)):
         say(console, f"{when}: precision {micro.precision:.2f}, recall {micro.recall:.2f}, F1 {micro.f1:.2f}")
     if result.calibration.facts.get("aim") == "f1" and result.f1_after.f1 < result.f1_before.f1:
-        say(
-            console,
-            "Note: these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds.",
-        )
+        note = "these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds"
+        say(console, f"Note: {note}.")
     for label, choice in result.choices.items():
         if not choice.reached:
             say(console, f"Note: {label} never reaches the wanted precision; its best is {choice.precision:.2f}.")

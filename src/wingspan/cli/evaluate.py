@@ -10,19 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from wingspan.cli import app
-from wingspan.cli.options import (
-    BatchSize,
-    Dataset,
-    Device,
-    Json,
-    ModelName,
-    OneFormat,
-    Parts,
-    Threads,
-    trusted,
-    use_threads,
-)
+from wingspan.cli import app, options
 from wingspan.corpora.formats import read
 from wingspan.corpora.label_map import read_label_map
 from wingspan.evaluation.scores import Scores, TypingScores, by_continuity, recognition, typing
@@ -33,27 +21,27 @@ from wingspan.views.tables import print_scores
 
 @app.command(epilog="Example: wingspan evaluate runs/mine test.jsonl --json figures.json")
 def evaluate(
-    model: ModelName,
+    model: options.ModelName,
     corpus: Annotated[Path, typer.Argument(help="The gold corpus, in any format.")],
-    format: OneFormat = None,
-    dataset: Dataset = None,
+    format: options.OneFormat = None,
+    dataset: options.Dataset = None,
     label_map: Annotated[
         Path | None, typer.Option(help="Score in the target's labels; this table maps the labels of --dataset.")
     ] = None,
-    json: Json = None,
-    batch_size: BatchSize = 32,
-    parts: Parts = None,
-    device: Device = None,
-    threads: Threads = None,
+    json: options.Json = None,
+    batch_size: options.BatchSize = 32,
+    parts: options.Parts = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
 ) -> Scores | TypingScores:
     """Scores a model on a corpus: strict precision, recall, F1 and coverage; or typing accuracy."""
     from wingspan.recognizer import Recognizer
     from wingspan.training.finish import mapped_gold, proposal_recall, proposals_line, proposes
     from wingspan.training.fit import coverage_of
 
-    use_threads(threads)
+    options.use_threads(threads)
     console = Console(stderr=json == Path("-"))
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=options.trusted(parts))
     typed = recognizer.recipe.protocol == "typing"  # gets the gold spans, and is scored by accuracy
     gold = list(read(corpus, format))
     if not gold:

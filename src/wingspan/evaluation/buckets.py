@@ -301,8 +301,6 @@ NOT_GIVEN, OUTSIDE = "not given", "other"
 FEW_VALUES = 12
 """A number from `meta` has a bucket for each value up to this many values, and quartiles beyond."""
 
-FigureName = Literal["precision", "recall", "f1"]
-
 
 @dataclass(frozen=True)
 class Bucket:
@@ -423,7 +421,9 @@ def _table(attribute: Attribute, cells: ValueCounts, quantiles: int | None) -> B
     return BucketTable(attribute.name, attribute.title, tuple(Bucket(name, *counts) for name, counts in rows.items()))
 
 
-def gaps(systems: Mapping[str, Mapping[str, BucketTable]], standard: str, figure: FigureName = "f1") -> list[Gap]:
+def gaps(
+    systems: Mapping[str, Mapping[str, BucketTable]], standard: str, figure: Literal["precision", "recall", "f1"] = "f1"
+) -> list[Gap]:
     """Each system's figure minus the standard's, in every bucket (002, Table 6); None where either has no figure."""
     _check(systems, standard)
     result = []

@@ -7,22 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from wingspan.evaluation import significance
 from wingspan.evaluation.errors import Moved, errors_of, moved
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.matching import pair as in_pairs
 from wingspan.evaluation.scores import FIGURES, Spread, remarks_on, spread
-from wingspan.evaluation.significance import (
-    F1,
-    ROUNDING,
-    ConfidenceInterval,
-    CountTable,
-    Difference,
-    Rows,
-    differences,
-    holm,
-    system_intervals,
-    tabulate,
-)
+from wingspan.evaluation.significance import F1, ROUNDING, ConfidenceInterval, CountTable, Difference, Rows
 from wingspan.text import Document
 
 FEW = 20
@@ -159,23 +149,36 @@ def compare(
     empty = next((name for name, runs in systems.items() if not runs), None)
     if empty is not None or not gold:
         raise ValueError(f"{'the gold' if empty is None else repr(empty)} has no documents to compare")
-    table = tabulate(gold, [run for runs in systems.values() for run in runs], mode, allow_missing=allow_missing)
+    table = significance.tabulate(
+        gold, [run for runs in systems.values() for run in runs], mode, allow_missing=allow_missing
+    )
     places: dict[str, list[int]] = {}  # of each system's runs in the table
     for name, runs in systems.items():
         start = sum(map(len, places.values()))
         places[name] = list(range(start, start + len(runs)))
-    rows, drawn = system_intervals(table, list(places.values()), samples=samples, seed=seed, confidence=confidence)
+    rows, drawn = significance.system_intervals(
+        table, list(places.values()), samples=samples, seed=seed, confidence=confidence
+    )
     wrong = {name: errors_of(gold, runs, mode, allow_missing=allow_missing) for name, runs in systems.items()}
     pairs = []
     for (a, first), (b, second) in combinations(enumerate(systems), 2):
-        found = differences(
+        found = significance.differences(
             table, (places[first], places[second]), drawn[:, [a, b]], seed=(seed, a, b), confidence=confidence
         )
         pairs.append(PairFigures(first, second, found, moved(wrong[first], wrong[second])))
-    micro, macro = (holm([getattr(pair.rows, name).p for pair in pairs]) for name in ("micro", "macro"))
+    micro, macro = (significance.holm([getattr(pair.rows, name).p for pair in pairs]) for name in ("micro", "macro"))
     for at, pair in enumerate(pairs):  # micro and macro are tested once for each pair
         by_micro, by_macro = pair.rows.micro._replace(p_holm=micro[at]), pair.rows.macro._replace(p_holm=macro[at])
         pairs[at] = replace(pair, rows=replace(pair.rows, micro=by_micro, macro=by_macro))
+    notes = score_notes(gold, systems, allow_missing)
+    if len(table.units) < FEW:
+        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
+    several = [name for name, runs in systems.items() if len(runs) > 1]
+    single = [name for name, runs in systems.items() if len(runs) == 1]
+    if several and single:
+        notes.append(f"{', '.join(single)}: one run only, so what another seed would do is not known")
+    if any(len(systems[name]) < 5 for name in several):
+        notes.append("intervals from fewer than 5 runs are too narrow where seeds differ more than documents")
     return Comparison(
         mode,
         len(gold),
@@ -185,7 +188,7 @@ def compare(
         confidence,
         tuple(figures_of(table, name, places[name], found) for name, found in zip(systems, rows, strict=True)),
         tuple(pairs),
-        (*score_notes(gold, systems, allow_missing), *comparison_notes(table, systems)),
+        tuple(notes),
         gold,
     )
 
@@ -217,17 +220,3 @@ def score_notes(
             for note in remarks_on(in_pairs(gold, run, allow_missing), len(gold) - len(run))[1]
         )
     )
-
-
-def comparison_notes(table: CountTable, systems: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Notes that a reader of the figures should know."""
-    notes = []
-    if len(table.units) < FEW:
-        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
-    several = [name for name, runs in systems.items() if len(runs) > 1]
-    single = [name for name, runs in systems.items() if len(runs) == 1]
-    if several and single:
-        notes.append(f"{', '.join(single)}: one run only, so what another seed would do is not known")
-    if any(len(systems[name]) < 5 for name in several):
-        notes.append("intervals from fewer than 5 runs are too narrow where seeds differ more than documents")
-    return notes

@@ -255,11 +255,7 @@ class Moved:
 
 
 def errors_of(
-    gold: Sequence[Document],
-    runs: Sequence[Sequence[Document]],
-    mode: Mode = "strict",
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], runs: Sequence[Sequence[Document]], mode: Mode = "strict", *, allow_missing: bool = False
 ) -> dict[Error, float]:
     """The errors of a system, entities in no correct pair, each with the share of runs that make it."""
     times: Counter[Error] = Counter()

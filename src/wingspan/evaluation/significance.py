@@ -76,12 +76,7 @@ def randomization_p(samples: FloatArray, observed: FloatArray) -> FloatArray:
 
 
 def system_intervals(
-    table: CountTable,
-    systems: Sequence[Sequence[int]],
-    *,
-    samples: int = 1000,
-    seed: int = 1,
-    confidence: float = 0.95,
+    table: CountTable, systems: Sequence[Sequence[int]], *, samples: int = 1000, seed: int = 1, confidence: float = 0.95
 ) -> tuple[list[list[tuple[ConfidenceInterval, ConfidenceInterval, ConfidenceInterval]]], FloatArray]:
     """Precision, recall and F1 with intervals for each system and row; and the F1s of the samples behind them.
 
@@ -261,11 +256,7 @@ class CountTable:
 
 
 def tabulate(
-    gold: Sequence[Document],
-    runs: Sequence[Sequence[Document]],
-    mode: Mode = "strict",
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], runs: Sequence[Sequence[Document]], mode: Mode = "strict", *, allow_missing: bool = False
 ) -> CountTable:
     """Counts the runs against the gold as `recognition` does, unit by unit."""
     pairs = [pair(gold, run, allow_missing) for run in runs]
