@@ -86,16 +86,16 @@ def test_help_is_quick_and_needs_no_torch():
 
 def test_scoring_imports_no_torch(files):
     script = (
-        "import sys; from wingspan.cli.score import score_files; score_files(*sys.argv[1:]); "
+        "import sys; from wingspan.cli.score import score; score(*sys.argv[1:]); "
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script, *map(str, files)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_all_modes_at_once_keep_strict_on_top(files):
-    result = run.score_files(*files, mode="all")
-    figures = run.figures(result)
+def test_all_modes_at_once_keep_strict_on_top(files, tmp_path):
+    run.score(*files, mode="all", json=tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["mode"] == "strict"
     assert list(figures["modes"]) == ["exact", "partial", "type", "lenient", "fragments"]
     assert figures["modes"]["partial"]["micro"]["tp"] == 3
@@ -103,22 +103,22 @@ def test_all_modes_at_once_keep_strict_on_top(files):
 
 
 def test_subsets(files):
-    (documents,) = run.score_files(*files, subset="discontinuous-documents")
-    (entities,) = run.score_files(*files, subset="discontinuous-entities")
+    (documents,) = run.score(*files, subset="discontinuous-documents")
+    (entities,) = run.score(*files, subset="discontinuous-entities")
     assert (documents.micro.gold, documents.micro.found) == (1, 1)
     assert (entities.micro.gold, entities.micro.found) == (1, 0)
     with pytest.raises(ValueError, match="unknown subset"):
-        run.score_files(*files, subset="odd")
+        run.score(*files, subset="odd")
 
 
 def test_typing_has_its_own_protocol(files):
     gold, found = files
-    scores = run.score_files(gold, gold, protocol="typing")
-    assert run.figures(scores)["accuracy"] == 100
+    scores = run.score(gold, gold, protocol="typing")
+    assert scores.to_dict()["accuracy"] == 100
     with pytest.raises(ValueError, match="use recognition for found spans"):
-        run.score_files(gold, found, protocol="typing")
+        run.score(gold, found, protocol="typing")
     with pytest.raises(ValueError, match="unknown protocol"):
-        run.score_files(gold, found, protocol="guessing")
+        run.score(gold, found, protocol="guessing")
 
 
 def shown(print_them, *arguments, terminal=False, width=80):

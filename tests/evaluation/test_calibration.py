@@ -140,7 +140,7 @@ def test_curves_by_hand():
     assert points.recall.tolist() == [25, 50, 50]
     assert points.f1.tolist() == pytest.approx([40, 400 / 7, 50])
     assert points.average_precision == pytest.approx(25 + 25 * 2 / 3)
-    assert points.to_dict()["gold"] == 4
+    assert points.gold == 4
 
 
 def test_average_precision_is_that_of_others_where_all_gold_is_found():

@@ -1,8 +1,6 @@
-import io
 import json
 
 import pytest
-from rich.console import Console
 
 from wingspan.cli import score as run
 from wingspan.corpora.formats import write
@@ -91,20 +89,19 @@ def files(tmp_path):
     return tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
 
 
-def test_the_command_has_a_table_and_keys(files):
-    result = run.score_files(*files)
-    figures = json.loads(json.dumps(run.figures(result)))
+def test_the_command_has_a_table_and_keys(files, tmp_path, capsys):
+    run.score(*files, json=tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
     assert {name: part["tp"] for name, part in figures["continuity"].items()} == {
         "discontinuous": 1,
         "continuous": 2,
         "sentences": 3,
         "fragments": 5,
     }
-    console = Console(file=io.StringIO(), width=200)
-    run.show(result, console)
-    assert "discontinuous entities, whole" in console.file.getvalue()
-    assert "sentences with a discontinuous entity" in console.file.getvalue()
-    (subset,) = run.score_files(*files, subset="discontinuous-sentences")
+    printed = capsys.readouterr().out
+    assert "discontinuous entities, whole" in printed
+    assert "sentences with a discontinuous entity" in printed
+    (subset,) = run.score(*files, subset="discontinuous-sentences")
     assert (subset.micro.correct, subset.micro.found, subset.micro.gold) == (3, 5, 4)
     assert "continuity" not in subset.to_dict()
 

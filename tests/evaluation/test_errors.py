@@ -50,7 +50,7 @@ def test_rates_by_hand():
     assert result.type_rate == pytest.approx(20)
     assert result.span_error_share == pytest.approx(50)  # 2 of 4 predictions
     assert result.labels["Person"] == {"boundary": 0, "type": 1, "both": 1, "missed": 0, "spurious": 0}
-    assert result.to_dict()["wrong"]["both"] == 1
+    assert result.wrong["both"] == 1
 
 
 def test_a_right_prediction_explains_no_other_gold_entity():
@@ -128,7 +128,7 @@ def test_confusion_by_hand():
     assert exact.matrix == [[1, 0, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
     overlap = confusion(*documents, "overlap")
     assert overlap.matrix == [[2, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
-    assert overlap.to_dict()["labels"] == ["Date", "Person", "Weather"]
+    assert overlap.labels == ("Date", "Person", "Weather")
     with pytest.raises(ValueError, match="use exact or overlap"):
         confusion(*documents, "near")
 

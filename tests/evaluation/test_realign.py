@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wingspan.cli import score as run
-from wingspan.cli.compare import compare_files
+from wingspan.cli.compare import compare
 from wingspan.corpora.formats import read, write
 from wingspan.evaluation.matching import realign
 from wingspan.evaluation.scores import recognition
@@ -175,14 +175,12 @@ def test_a_column_file_against_a_brat_folder(tmp_path, mark):
                 tags[n] = f"{'B' if n == inside[0] else 'I'}-{entity.label}"
         lines += [f"{row.text[s:e]}\t{tag}" for (s, e), tag in zip(row.words, tags, strict=True)] + [""]
     (tmp_path / "tagger.conll").write_text("\n".join(lines), encoding="utf-8")
-    (scores,) = run.score_files(tmp_path / "gold", tmp_path / "tagger.conll")
+    (scores,) = run.score(tmp_path / "gold", tmp_path / "tagger.conll")
     assert (scores.micro.tp, scores.micro.fp, scores.micro.fn) == (2, 1, 1)
     assert "white space aside" in scores.notes[0]
-    assert run.score_files(tmp_path / "gold", tmp_path / "tagger.conll", mode="lenient")[0].micro.f1 == 100
+    assert run.score(tmp_path / "gold", tmp_path / "tagger.conll", mode="lenient")[0].micro.f1 == 100
     write(GOLD, tmp_path / "right.jsonl")
-    compared = compare_files(
-        tmp_path / "gold", [str(tmp_path / "tagger.conll"), str(tmp_path / "right.jsonl")], samples=20
-    )
+    compared = compare(tmp_path / "gold", [str(tmp_path / "tagger.conll"), str(tmp_path / "right.jsonl")], samples=20)
     assert [round(system.rows.micro.f1.value, 2) for system in compared.systems] == [66.67, 100]
     assert compared.notes[0].startswith("tagger: the predictions (3 rows) were put onto")
 

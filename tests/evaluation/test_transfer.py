@@ -1,10 +1,7 @@
-"""Trained on one corpus, scored on another; effects of additions, type by type. All by hand."""
-
-import pytest
+"""Trained on one corpus, scored on another, by hand."""
 
 from wingspan.corpora.label_map import LabelMap
-from wingspan.evaluation.scores import recognition
-from wingspan.evaluation.transfer import transfer_matrix, type_effects
+from wingspan.evaluation.transfer import transfer_matrix
 from wingspan.text import Document, Entity
 
 TEXT = "abc def ghi jkl"
@@ -41,22 +38,6 @@ def test_every_model_on_every_corpus_in_labels_that_both_can_mean():
     assert (back.scores.micro.tp, back.scores.micro.fp, back.scores.micro.fn) == (1, 0, 0)
     assert (found["three", "one"].labels, found["three", "one"].scores.micro.tp) == (("Gene",), 1)
     assert (found["three", "two"].labels, found["three", "two"].scores) == ((), None)
-
-
-def test_the_effect_of_additions_by_hand():
-    gold = [document(("Drug", A), ("Gene", B))]
-    nothing, drug, both = (recognition(gold, [document(*found)]) for found in ((), (("Drug", A),), gold_pairs()))
-    effects = {one.label: one for one in type_effects([nothing, drug], {"two": [drug], "three": [both, both]})}
-    assert list(effects) == ["Drug", "Gene", "micro"]
-    assert effects["Drug"].before == pytest.approx(50.0)  # 0 and 100
-    assert effects["Drug"].changes == pytest.approx({"two": 50.0, "three": 50.0})
-    assert effects["Gene"].changes == pytest.approx({"two": 0.0, "three": 100.0})
-    assert effects["micro"].before == pytest.approx((0 + 200 / 3) / 2)
-    assert effects["micro"].changes == pytest.approx({"two": 100 / 3, "three": 200 / 3})
-
-
-def gold_pairs():
-    return ("Drug", A), ("Gene", B)
 
 
 def test_answers_with_labels_of_other_corpora_are_left_out():

@@ -1,6 +1,6 @@
 """The worst sentences, repeated mistakes, and labels that training contradicts, by hand."""
 
-from wingspan.evaluation.worst import Repeated, label_conflicts, repeated_mistakes, worst_documents, worst_sentences
+from wingspan.evaluation.worst import Repeated, label_conflicts, repeated_mistakes, worst_sentences
 from wingspan.text import Document, Entity, Span
 
 TEXT = "Aspirin eased the pain. The second trial of Aspirin and codeine failed. Nothing was lost."
@@ -24,10 +24,10 @@ def test_sentences_in_order_of_their_errors():
     assert TEXT[slice(*second.span)] == "Aspirin eased the pain."
     assert (second.correct, second.fp, second.fn) == (1, 1, 0)
     assert round(second.f1, 2) == 66.67
-    (whole,) = worst_documents([other, gold], [other, found])
+    (whole,) = worst_sentences([other, gold], [other, found], whole_documents=True)
     assert (whole.document, whole.span, whole.correct, whole.fp, whole.fn) == (1, Span(0, len(TEXT)), 1, 2, 2)
     assert worst_sentences([other, gold], [other, found], most=1) == [first]
-    assert worst_documents([other], [other]) == []
+    assert worst_sentences([other], [other], whole_documents=True) == []
 
 
 def test_no_sentence_cuts_a_found_entity():

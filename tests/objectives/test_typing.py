@@ -12,8 +12,8 @@ from tiny import DRUG, GENE, gold_of, of_length, sizes, vectors, word_inputs
 from trainings import FAST, HASHED, dev_documents, train_documents
 from wingspan.candidates import Given, Grid
 from wingspan.cli.analyze import Settings, analyze_model, tables_of
-from wingspan.cli.evaluate import evaluate_model
-from wingspan.cli.predict import predict_inputs
+from wingspan.cli.evaluate import evaluate
+from wingspan.cli.predict import predict
 from wingspan.cli.recipes import describe_model
 from wingspan.corpora.formats import read, write
 from wingspan.evaluation.scores import typing
@@ -195,18 +195,15 @@ def test_scores_are_chances_and_thresholds_leave_out(model):
 def test_the_life_of_a_model_has_no_f1(model, tmp_path, capsys):
     recognizer, folder = model
     write(dev_documents(3), tmp_path / "test.jsonl")
-    console = Console(record=True, width=200)
-    scores = evaluate_model(folder, tmp_path / "test.jsonl", console=console)
+    scores = evaluate(folder, tmp_path / "test.jsonl")
+    evaluated = capsys.readouterr().out
     figures = scores.to_dict()
     assert figures["protocol"] == "typing"
     assert figures["total"] == sum(len(d.entities) for d in dev_documents(3))
     assert figures["correct"] == round(figures["accuracy"] * figures["total"] / 100)
     assert recognizer.facts["test"]["accuracy"] == figures["accuracy"]
-    assert (
-        predict_inputs([str(tmp_path / "test.jsonl")], model=folder, console=Console(quiet=True, force_terminal=False))
-        == 3
-    )
-    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    predict([str(tmp_path / "test.jsonl")], model=folder)
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [len(d["entities"]) for d in printed] == [len(d.entities) for d in dev_documents(3)]
     for said in (
         (folder / "README.md").read_text(),
@@ -214,7 +211,7 @@ def test_the_life_of_a_model_has_no_f1(model, tmp_path, capsys):
         (folder / "facts.json").read_text(),
         json.dumps(describe_model(folder)),
         json.dumps(figures),
-        console.export_text(),
+        evaluated,
     ):
         assert not F1.search(said)
     events = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
@@ -234,7 +231,7 @@ def test_texts_without_spans_are_refused_in_one_sentence(model, tmp_path):
     (tmp_path / "text.txt").write_text("Nothing is marked here.")
     for given in ("Nothing is marked here.", str(tmp_path / "text.txt")):
         with pytest.raises(ValueError, match="types given spans and finds none itself"):
-            predict_inputs([given], model=folder, console=QUIET)
+            predict([given], model=folder)
 
 
 def test_entities_without_a_type_are_counted(model, tmp_path, capsys):
@@ -243,7 +240,7 @@ def test_entities_without_a_type_are_counted(model, tmp_path, capsys):
     write([wordless], tmp_path / "asked.jsonl")
     for threshold, left, why in ((None, 1, "they hold no word"), (1.0, 2, "below the threshold")):
         asked = str(tmp_path / "asked.jsonl")
-        predict_inputs([asked], model=folder, output=tmp_path / "typed.jsonl", threshold=threshold, console=QUIET)
+        predict([asked], model=folder, output=tmp_path / "typed.jsonl", threshold=threshold)
         said = capsys.readouterr().err
         assert f"{left} of 2 given entities got no type and are left out" in said
         assert why in said

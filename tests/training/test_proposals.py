@@ -13,7 +13,7 @@ from trainings import HASHED, alike, dev_documents, tiny, train_documents
 from wingspan.batch import Collate
 from wingspan.candidates import Grid
 from wingspan.candidates.proposed import Proposed
-from wingspan.cli.evaluate import evaluate_model
+from wingspan.cli.evaluate import evaluate
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.model import tensors
 from wingspan.objectives.proposing import Proposing
@@ -119,8 +119,6 @@ def test_entities_that_no_window_holds_are_missed(trained):
 
 
 def test_saved_and_loaded_it_proposes_the_same(trained, tmp_path, capsys):
-    from rich.console import Console
-
     from wingspan.corpora.formats import write
 
     model, gold = trained["proposals"], with_wide_entities(6, seed=6)
@@ -130,7 +128,7 @@ def test_saved_and_loaded_it_proposes_the_same(trained, tmp_path, capsys):
     assert proposal_recall(model, gold) == proposal_recall(again, gold)
     assert "any width, the best 1 per word" in (tmp_path / "model" / "README.md").read_text()
     write(gold, tmp_path / "gold.jsonl")
-    scores = evaluate_model(tmp_path / "model", tmp_path / "gold.jsonl", device="cpu", console=Console(width=200))
+    scores = evaluate(tmp_path / "model", tmp_path / "gold.jsonl", device="cpu")
     assert scores.coverage["proposals"] == proposal_recall(model, gold)
     said = capsys.readouterr().out
     assert "Coverage: 100.0%" in said

@@ -10,7 +10,7 @@ from several import TYPES, kept, save_two, two_corpora
 
 import wingspan
 from trainings import TINY, dev_documents, tiny, train_documents, untrained
-from wingspan.cli.calibrate import calibrate_model
+from wingspan.cli.calibrate import calibrate
 from wingspan.corpora.formats import write
 from wingspan.corpora.label_map import LabelMap
 from wingspan.evaluation.transfer import only
@@ -94,7 +94,7 @@ def test_calibration_is_about_the_targets_answers(trained, tmp_path):
         documents = [replace(document, dataset=name) for document in kept(dev_documents(40), "drugs")]
         write(documents, tmp_path / f"{name}.jsonl")
         gold = tmp_path / f"{name}.jsonl"
-        found.append(calibrate_model(trained / "model", gold, output=tmp_path / name, device="cpu").calibration)
+        found.append(calibrate(trained / "model", gold, output=tmp_path / name, device="cpu").calibration)
     assert found[0].temperature == found[1].temperature
 
 

@@ -38,7 +38,12 @@ def main() -> None:
     """The entry point: an error in the arguments or files is one sentence and exit code 1."""
     load_verbs(sys.argv[1:2])
     try:
-        check_processes()
+        if os.environ.get("WORLD_SIZE", "1") != "1":  # under torchrun other verbs would run once in each process
+            if sys.argv[1:2] != ["train"]:
+                raise ValueError(
+                    "several processes can train together and nothing else; start this one without torchrun"
+                )
+            os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch would warn about intended behavior
         app()
     except BrokenPipeError:  # `wingspan predict ... | head`: the reader is gone, which is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,22 +63,12 @@ def load_verbs(verbs: list[str]) -> None:
     """Adds the given verbs to the app, or all of them if there are none: each module registers its commands."""
     for verb in verbs if set(verbs) <= set(VERBS) and verbs else VERBS:
         import_module(f"wingspan.cli.{HOMES.get(verb, verb).replace('-', '_')}")
-    app.registered_commands.sort(key=lambda command: VERBS.index(verb_of(command)))
 
+    def order(command: CommandInfo) -> int:
+        assert command.callback is not None
+        return VERBS.index(command.name or command.callback.__name__.replace("_", "-"))
 
-def verb_of(command: CommandInfo) -> str:
-    """The command as users type it: its name, or its function's."""
-    assert command.callback is not None
-    return command.name or command.callback.__name__.replace("_", "-")
-
-
-def check_processes() -> None:
-    """Rejects torchrun for other verbs than `train`: they would run once in each process."""
-    if os.environ.get("WORLD_SIZE", "1") == "1":
-        return
-    if sys.argv[1:2] != ["train"]:
-        raise ValueError("several processes can train together and nothing else; start this one without torchrun")
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch would warn about intended behavior
+    app.registered_commands.sort(key=order)
 
 
 def describe(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,21 +11,12 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, Device, Json, Parts, Threads, trusted, use_threads
-from wingspan.evaluation.calibration import (
-    ByLabel,
-    Calibration,
-    Choice,
-    Reliability,
-    calibration_of,
-    choose_thresholds,
-)
+from wingspan.cli.options import BatchSize, Device, Json, OneFormat, Parts, Threads, trusted, use_threads
+from wingspan.evaluation import calibration
+from wingspan.evaluation.calibration import ByLabel, Calibration, Choice, Reliability
 from wingspan.evaluation.scores import Counts, recognition
-from wingspan.views.console import say
+from wingspan.views.console import say, write_json
 from wingspan.views.tables import Sheet
-
-LOWEST = 0.05
-"""The least score of the entities among which thresholds are chosen."""
 
 
 @dataclass(frozen=True)
@@ -63,58 +54,30 @@ def calibrate(
         str | None,
         typer.Option(help="Also choose a threshold for each label: f1 for the best F1, or a precision such as 90."),
     ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Format of the corpus; otherwise found by name or content.")
-    ] = None,
+    format: OneFormat = None,
     json: Json = None,
     batch_size: BatchSize = 32,
     parts: Parts = None,
     device: Device = None,
     threads: Threads = None,
-) -> None:
-    """Fits the temperature of a model's scores, and thresholds if you want them; both are saved with the model."""
-    from wingspan.views.console import write_json
-
-    use_threads(threads)
-    result = calibrate_model(
-        model,
-        dev,
-        output=output,
-        thresholds=thresholds,
-        format=format,
-        batch_size=batch_size,
-        parts=trusted(parts),
-        device=device,
-    )
-    if json is not None:
-        write_json(result.to_dict(), json)
-    if json != Path("-"):
-        show(result, Console())
-
-
-def calibrate_model(
-    model: str | Path,
-    dev: str | Path,
-    *,
-    output: str | Path | None = None,
-    thresholds: str | None = None,
-    format: str | None = None,
-    batch_size: int = 32,
-    parts: Sequence[str] = (),
-    device: str | None = None,
 ) -> Calibrated:
-    """Fits the model's temperature to the documents, chooses thresholds on request, and saves the model with both.
-
-    `thresholds` is "f1", or a precision to reach in percent. Without it the predicted entities stay the same.
-    """
+    """Fits the temperature of a model's scores, and thresholds if you want them; both are saved with the model."""
     from wingspan.recognizer import Recognizer
     from wingspan.training.corpora import documents_of
     from wingspan.training.finish import fit_calibration
 
+    use_threads(threads)
     if output is None and not Path(model).is_dir():
         raise ValueError(f"{model}: only a model folder can be calibrated in its place; give --output FOLDER")
-    precision = precision_goal(thresholds)
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    precision = None
+    if thresholds not in (None, "f1"):
+        try:
+            precision = float(str(thresholds))
+        except ValueError:
+            precision = 0.0
+        if not 1 < precision <= 100:  # 0.9 is hardly meant as 0.9 %
+            raise ValueError(f"--thresholds {thresholds}: write f1, or a precision in percent, for example 90")
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
     if recognizer.recipe.protocol == "typing":
         raise ValueError(
             f"{model}: this model types given spans, not found ones; its training calibrated it where it had --dev"
@@ -126,34 +89,26 @@ def calibrate_model(
     recognizer.calibration = fitted = fit_calibration(recognizer, gold, batch_size=batch_size)
     choices: dict[str, Choice] = {}
     if thresholds is not None:
-        many = recognizer.predict(gold, batch_size=batch_size, threshold=LOWEST)
-        choices = choose_thresholds(gold, many, precision)
+        many = recognizer.predict(gold, batch_size=batch_size, threshold=0.05)  # no lower one is chosen
+        choices = calibration.choose_thresholds(gold, many, precision)
         chosen = {label: choice.threshold for label, choice in choices.items()}
         recognizer.calibration = replace(fitted, thresholds=chosen, facts={**fitted.facts, "aim": thresholds})
     after = recognizer.predict(gold, batch_size=batch_size)
     recognizer.facts.pop("calibration_error", None)  # measured with the calibration before this one
     recognizer.save_pretrained(output if output is not None else model)
-    return Calibrated(
+    result = Calibrated(
         recognizer.calibration,
-        calibration_of(gold, before),
-        calibration_of(gold, after),
+        calibration.calibration_of(gold, before),
+        calibration.calibration_of(gold, after),
         choices,
         recognition(gold, before).micro,
         recognition(gold, after).micro,
     )
-
-
-def precision_goal(thresholds: str | None) -> float | None:
-    """The precision to reach in percent; None for the best F1, or without thresholds."""
-    if thresholds in (None, "f1"):
-        return None
-    try:
-        precision = float(str(thresholds))
-    except ValueError:
-        precision = 0.0
-    if not 1 < precision <= 100:  # 0.9 is hardly meant as 0.9 %
-        raise ValueError(f"--thresholds {thresholds}: write f1, or a precision in percent, for example 90")
-    return precision
+    if json is not None:
+        write_json(result.to_dict(), json)
+    if json != Path("-"):
+        show(result, Console())
+    return result
 
 
 def show(result: Calibrated, console: Console) -> None:
@@ -175,10 +130,8 @@ def show(result: Calibrated, console: Console) -> None:
     for when, micro in (("Before", result.f1_before), ("After", result.f1_after)):
         say(console, f"{when}: precision {micro.precision:.2f}, recall {micro.recall:.2f}, F1 {micro.f1:.2f}")
     if result.calibration.facts.get("aim") == "f1" and result.f1_after.f1 < result.f1_before.f1:
-        say(
-            console,
-            "Note: these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds.",
-        )
+        note = "these thresholds make F1 lower, as spans and labels compete; calibrate without --thresholds"
+        say(console, f"Note: {note}.")
     for label, choice in result.choices.items():
         if not choice.reached:
             say(console, f"Note: {label} never reaches the wanted precision; its best is {choice.precision:.2f}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.text import Text
 
 from wingspan.cli import app
+from wingspan.cli.options import AllowMissing, GoldCorpus, Json
 from wingspan.cli.score import documents
 from wingspan.evaluation.comparison import Comparison, PairFigures, SystemRow
 from wingspan.evaluation.comparison import compare as compare_systems
 from wingspan.evaluation.errors import MOVES, plain
 from wingspan.evaluation.matching import Mode, realign
-from wingspan.evaluation.significance import ConfidenceInterval, Difference
+from wingspan.evaluation.significance import Difference
 from wingspan.text import Document
-from wingspan.views.console import say
+from wingspan.views.console import say, write_json
 from wingspan.views.tables import AVERAGES, Cells, Sheet
 
 
@@ -30,7 +31,7 @@ from wingspan.views.tables import AVERAGES, Cells, Sheet
     "Several seeds: wingspan compare test.jsonl base=runs/base/seed-*.jsonl new=n1.jsonl,n2.jsonl,n3.jsonl"
 )
 def compare(
-    gold: Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")],
+    gold: GoldCorpus,
     systems: Annotated[
         list[str],
         typer.Argument(
@@ -50,61 +51,19 @@ def compare(
         float, typer.Option(help="Confidence of the intervals; 1 minus it is the verdict's level.")
     ] = 0.95,
     examples: Annotated[int, typer.Option(min=0, help="Errors of each kind to show; 20 in the JSON.")] = 3,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
-    ] = False,
+    allow_missing: AllowMissing = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with errors and buckets here.")] = None,
     train: Annotated[
         Path | None, typer.Option(help="The training corpus, for the report: more attributes, label conflicts.")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
-) -> None:
+    json: Json = None,
+) -> Comparison:
     """Compares systems on one corpus: intervals, paired significance, errors that moved, and the winner."""
-    from wingspan.views.console import write_json
-
     if train is not None and report is None:
         raise ValueError("--train is for the report; give --report FILE too")
-    result = compare_files(
-        gold,
-        systems,
-        format=format,
-        predicted_format=predicted_format,
-        mode=mode,
-        samples=samples,
-        seed=seed,
-        confidence=confidence,
-        allow_missing=allow_missing,
-    )
-    if json is not None:
-        write_json(result.to_dict(), json)
-    if json != Path("-"):
-        show(result, Console(), examples)
-    if report is not None:
-        from wingspan.cli.analyze import Settings, write_comparison
-
-        write_comparison(
-            result, systems, report, train, Settings(format, predicted_format, allow_missing=allow_missing)
-        )
-
-
-def compare_files(
-    gold: str | Path,
-    systems: Sequence[str],
-    *,
-    format: str | None = None,
-    predicted_format: str | None = None,
-    mode: Mode = "strict",
-    samples: int = 1000,
-    seed: int = 1,
-    confidence: float = 0.95,
-    allow_missing: bool = False,
-) -> Comparison:
-    """Reads the files and compares them. A system is FILE, NAME=FILE, or NAME=FILE,FILE,... for its runs.
-
-    Predictions on other words or documents are realigned with the gold texts first, and the notes say so.
-    """
     right = documents(gold, format)
     runs = read_systems(name_systems(systems), predicted_format or format)
+    # predictions on other words or documents are put onto the gold texts first, and the notes say so
     realigned = {name: [realign(right, run) for run in each] for name, each in runs.items()}
     result = compare_systems(
         right,
@@ -116,7 +75,18 @@ def compare_files(
         allow_missing=allow_missing,
     )
     notes = dict.fromkeys(f"{name}: {note}" for name, each in realigned.items() for run in each for note in run.notes)
-    return replace(result, notes=(*notes, *result.notes))
+    result = replace(result, notes=(*notes, *result.notes))
+    if json is not None:
+        write_json(result.to_dict(), json)
+    if json != Path("-"):
+        show(result, Console(), examples)
+    if report is not None:
+        from wingspan.cli.analyze import Settings, write_comparison
+
+        write_comparison(
+            result, systems, report, train, Settings(format, predicted_format, allow_missing=allow_missing)
+        )
+    return result
 
 
 def read_systems(named: dict[str, list[Path]], format: str | None = None) -> dict[str, list[list[Document]]]:
@@ -126,38 +96,33 @@ def read_systems(named: dict[str, list[Path]], format: str | None = None) -> dic
 
 def name_systems(arguments: Sequence[str]) -> dict[str, list[Path]]:
     """The files of each system by its name: the given one, the file's, or the path if two files share a name."""
-    parsed = [parse(argument) for argument in arguments]
-    short = [name or Path(rest).stem for name, rest, _ in parsed]
-    twice = {name for name, count in Counter(short).items() if count > 1}
+    parsed = []
+    for argument in arguments:
+        name, equals, rest = argument.partition("=")
+        if Path(argument).exists():
+            parsed.append(("", argument, [Path(argument)]))
+        else:
+            name, rest = (name, rest) if equals else ("", argument)
+            parsed.append((name.strip(), rest, [path for part in rest.split(",") for path in files(part.strip())]))
+    short = Counter(name or Path(rest).stem for name, rest, _ in parsed)
     named: dict[str, list[Path]] = {}
-    for (name, rest, paths), brief in zip(parsed, short, strict=True):
-        chosen = name or (rest if brief in twice or len(paths) > 1 else brief)
+    for name, rest, paths in parsed:
+        stem = Path(rest).stem
+        chosen = name or (rest if short[stem] > 1 or len(paths) > 1 else stem)
         if chosen in named:
             raise ValueError(f"two systems are called {chosen!r}; name them, as in OTHER={rest}")
         named[chosen] = paths
     return named
 
 
-def parse(argument: str) -> tuple[str, str, list[Path]]:
-    """One system: its name if it has one, the argument without the name, and the files."""
-    if Path(argument).exists():
-        return "", argument, [Path(argument)]
-    name, equals, rest = argument.partition("=")
-    if not equals:
-        name, rest = "", argument
-    paths = [path for part in rest.split(",") for path in files(part.strip())]
-    return name.strip(), rest, paths
-
-
-def files(named: str) -> Iterator[Path]:
+def files(named: str) -> list[Path]:
     """A file or folder, or all that match a pattern, sorted by name."""
-    if Path(named).exists() and named:
-        yield Path(named)
-        return
-    found = sorted(glob(named, recursive=True)) if has_magic(named) else []
-    if not found:
+    if named and Path(named).exists():
+        return [Path(named)]
+    matching = sorted(glob(named, recursive=True)) if has_magic(named) else []
+    if not matching:
         raise FileNotFoundError(2, "no such file or folder", named)
-    yield from map(Path, found)
+    return list(map(Path, matching))
 
 
 def show(result: Comparison, console: Console, examples: int = 3) -> None:
@@ -167,8 +132,7 @@ def show(result: Comparison, console: Console, examples: int = 3) -> None:
         if system.runs > 1:
             say(console, f"{system.name}: {system.runs} runs, micro F1 {system.rows.micro.over_runs}")
     for pair in result.pairs:
-        pair_sheet(result, pair).show(console)
-        say(console, mentions(pair))
+        show_pair(result, pair, console)
         for move in MOVES:
             for error in pair.errors.listed(move)[:examples]:
                 shown = plain(error, result.gold)
@@ -180,60 +144,46 @@ def show(result: Comparison, console: Console, examples: int = 3) -> None:
 
 def figures_sheet(result: Comparison) -> Sheet:
     """Systems below each other, label by label."""
-    percent = f"{100 * result.confidence:g} %"
 
-    def rows(label: str, cells: Sequence[tuple[str, SystemRow]]) -> list[Cells]:
-        return [(label,), *((f"  {name}", *map(between, row[:3])) for name, row in cells)]
+    def rows(title: str, figures: list[SystemRow]) -> list[Cells]:
+        """A title, then the figures of each system."""
+        cells = [[f"{figure.value:.2f} [{figure.low:.1f}, {figure.high:.1f}]" for figure in row[:3]] for row in figures]
+        return [(title,), *((f"  {system.name}", *row) for system, row in zip(result.systems, cells, strict=True))]
 
-    each = [(system.name, system.rows) for system in result.systems]
-    labels = each[0][1].labels
+    each = [system.rows for system in result.systems]
+
     return Sheet(
-        f"Recognition, {result.mode}, with {percent} intervals ({result.samples:,} bootstrap samples)",
+        f"Recognition, {result.mode}, with {100 * result.confidence:g} % intervals "
+        f"({result.samples:,} bootstrap samples)",
         ("label, system", "precision", "recall", "F1"),
-        [row for label in labels for row in rows(label, [(name, found.labels[label]) for name, found in each])],
+        [row for label in each[0].labels for row in rows(label, [found.labels[label] for found in each])],
         [
-            *rows(AVERAGES["micro"], [(name, found.micro) for name, found in each]),
-            *rows(AVERAGES["macro"], [(name, found.macro) for name, found in each]),
+            *rows(AVERAGES["micro"], [found.micro for found in each]),
+            *rows(AVERAGES["macro"], [found.macro for found in each]),
         ],
     )
 
 
-def pair_sheet(result: Comparison, pair: PairFigures) -> Sheet:
-    """One system against another: the change in F1, its p-value, and the errors that moved."""
-    return Sheet(
+def show_pair(result: Comparison, pair: PairFigures, console: Console) -> None:
+    """Prints one system against another: the change in F1, its p-value, and the errors that moved."""
+
+    def gap(row: Difference) -> Cells:
+        return f"{row.value:+.2f} [{row.low:+.1f}, {row.high:+.1f}]", f"{row.p_holm:.3f}", f"{100 * row.wins:.1f} %"
+
+    def counts(label: str | None = None) -> list[str]:
+        """Errors that moved; means over runs have one digit."""
+        return [f"{pair.errors.count(move, label):,.1f}".removesuffix(".0") for move in MOVES]
+
+    Sheet(
         f"{pair.second} minus {pair.first}, F1; p by {result.test(pair)}",
         ("label", "difference", "p (Holm)", "ahead", *MOVES),
-        [
-            (label, *gap(row), *(number(pair.errors.count(move, label)) for move in MOVES))
-            for label, row in pair.rows.labels.items()
-        ],
-        [
-            (AVERAGES["micro"], *gap(pair.rows.micro), *(number(pair.errors.count(move)) for move in MOVES)),
-            (AVERAGES["macro"], *gap(pair.rows.macro)),
-        ],
-    )
-
-
-def gap(row: Difference) -> Cells:
-    """The cells of a difference."""
-    return f"{row.value:+.2f} [{row.low:+.1f}, {row.high:+.1f}]", f"{row.p_holm:.3f}", f"{100 * row.wins:.1f} %"
-
-
-def mentions(pair: PairFigures) -> str:
-    """The number of errors that moved, and whether that may be chance."""
-    fixed, broken, both = (number(pair.errors.count(move)) for move in MOVES)
+        [(label, *gap(row), *counts(label)) for label, row in pair.rows.labels.items()],
+        [(AVERAGES["micro"], *gap(pair.rows.micro), *counts()), (AVERAGES["macro"], *gap(pair.rows.macro))],
+    ).show(console)
+    fixed, broken, both = counts()
     sure = "mean over pairs of runs" if pair.errors.p is None else f"McNemar p = {pair.errors.p:.2g}"
-    return (
+    say(
+        console,
         f"Mentions: {fixed} errors of {pair.first} are fixed by {pair.second}, {broken} are new, "
-        f"{both} both make ({sure})"
+        f"{both} both make ({sure})",
     )
-
-
-def number(count: float) -> str:
-    """A count; a mean over runs with one digit."""
-    return f"{count:,.1f}".removesuffix(".0")
-
-
-def between(figure: ConfidenceInterval) -> str:
-    """A figure and its interval."""
-    return f"{figure.value:.2f} [{figure.low:.1f}, {figure.high:.1f}]"

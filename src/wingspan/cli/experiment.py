@@ -7,18 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wingspan.cli import app
-from wingspan.cli.options import (
-    CorpusFormat,
-    Device,
-    EncoderName,
-    Json,
-    LeakHandling,
-    Threads,
-    pairs,
-    use_threads,
-    whole_numbers,
-)
+from wingspan.cli import app, options
+from wingspan.cli.options import pairs, use_threads, whole_numbers
 from wingspan.corpora.leaks import OnLeak
 
 TimeBudget = Annotated[float | None, typer.Option(min=0, help="Seconds after which no training is started.")]
@@ -34,16 +24,13 @@ def experiment(
     ] = None,
     time_budget: TimeBudget = None,
     published: Annotated[Path | None, typer.Option(help="TOML with published figures, shown beside ours.")] = None,
-    on_leak: Annotated[
-        OnLeak | None,
-        typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them."),
-    ] = None,
+    on_leak: Annotated[OnLeak | None, options.LEAK_OPTION] = None,
     tables_only: Annotated[
         bool, typer.Option("--tables-only", help="Only write the tables again, from the finished runs.")
     ] = False,
     commit: Annotated[str | None, typer.Option(help="The code's commit, kept with every result.")] = None,
-    json: Json = None,
-    device: Device = None,
+    json: options.Json = None,
+    device: options.Device = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of each training.")] = None,
 ) -> None:
     """Trains recipes on corpora with several seeds and writes tables with mean and deviation; can be resumed."""
@@ -66,7 +53,7 @@ def experiment(
         "on_leak": on_leak,
     }
     chosen = replace(read_plan(plan), **{name: value for name, value in changes.items() if value is not None})
-    console = Console(stderr=json is not None and str(json) == "-")
+    console = Console(stderr=json == Path("-"))
     summary = run(chosen, console, time_budget=time_budget, tables_only=tables_only)
     if json is not None:
         write_json(summary.to_dict(), json)
@@ -78,14 +65,14 @@ def experiment(
     epilog="Example: wingspan tune bundling --train train.jsonl --dev dev.jsonl --output runs/search --trials 30"
 )
 def tune(
-    recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
+    recipe: options.RecipeName,
     train: Annotated[list[Path], typer.Option(help="Training corpus, in any format; may be given several times.")],
     dev: Annotated[Path, typer.Option(help="Documents that decide which settings are best.")],
     output: Annotated[
         Path, typer.Option(help="Folder for the study, the logs and best.toml; an existing study goes on.")
     ],
-    format: CorpusFormat = None,
-    encoder: EncoderName = None,
+    format: options.CorpusFormat = None,
+    encoder: options.EncoderName = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: a setting for all trials.")] = None,
     lexicon: Annotated[str | None, typer.Option(help="Synonyms, as `wingspan train` takes them.")] = None,
     range: Annotated[
@@ -101,10 +88,10 @@ def tune(
     ] = None,
     name: Annotated[str | None, typer.Option(help="The study's name in the database; by default the recipe's.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every training and of the search.")] = 1,
-    on_leak: LeakHandling = "drop",
-    json: Json = None,
-    device: Device = None,
-    threads: Threads = None,
+    on_leak: options.LeakHandling = "drop",
+    json: options.Json = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
 ) -> None:
     """Searches for better settings with Optuna and writes the best to a file for `train`; can be resumed."""
     from rich.console import Console
@@ -134,7 +121,7 @@ def tune(
         lexicon=lexicon,
         on_leak=on_leak,
     )
-    result = run(request, Console(stderr=json is not None and str(json) == "-"))
+    result = run(request, Console(stderr=json == Path("-")))
     if json is not None:
         write_json(result.to_dict(), json)
     if result.best is None:

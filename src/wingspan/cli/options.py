@@ -9,11 +9,15 @@ import typer
 
 from wingspan.corpora.leaks import OnLeak
 
-LeakHandling = Annotated[
-    OnLeak, typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
+LEAK_OPTION = typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
+LeakHandling = Annotated[OnLeak, LEAK_OPTION]
+RecipeName = Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")]
+ModelName = Annotated[str, typer.Argument(help="A model folder or hub id.")]
+GoldCorpus = Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")]
+AllowMissing = Annotated[
+    bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
 ]
-
-
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
@@ -21,6 +25,7 @@ Parts = Annotated[
     list[Path] | None, typer.Option(help="A Python file with parts of the model; it is executed, so trust it.")
 ]
 Dataset = Annotated[str | None, typer.Option(help="Use the labels of this corpus instead of the target's.")]
+OneFormat = Annotated[str | None, typer.Option(help="Format of the corpus; otherwise found by name or content.")]
 CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
 EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -22,6 +22,7 @@ from wingspan.corpora.formats.records import SHAPE, dumps
 from wingspan.decoding import Overlap
 from wingspan.files import CorpusError, numbered, read_text
 from wingspan.text import Document
+from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
 
 
@@ -46,54 +47,13 @@ def predict(
     threads: Threads = None,
 ) -> None:
     """Finds entities in texts of any length."""
-    from wingspan.views.console import counted, say
+    from wingspan.recognizer import Recognizer
 
     use_threads(threads)
     console = Console()
-    number = predict_inputs(
-        inputs,
-        model=model,
-        output=output,
-        format=format,
-        to=to,
-        lossy=lossy,
-        overlap=overlap,
-        threshold=threshold,
-        dataset=dataset,
-        batch_size=batch_size,
-        parts=trusted(parts),
-        device=device,
-        console=console,
-    )
-    if output is not None:
-        say(console, f"{output}: {counted(number, 'document')}")
-
-
-def predict_inputs(
-    inputs: Sequence[str],
-    *,
-    model: str | Path,
-    output: Path | None = None,
-    format: str | None = None,
-    to: str | None = None,
-    lossy: bool = False,
-    overlap: Overlap | None = None,
-    threshold: float | None = None,
-    dataset: str | None = None,
-    batch_size: int = 32,
-    parts: Sequence[str] = (),
-    device: str | None = None,
-    console: Console,
-) -> int:
-    """Writes entities to a file, shows them on a terminal, or prints JSON lines. Returns the number of documents.
-
-    Without `lossy` it stops, and writes nothing, if the file's format would change an entity.
-    """
-    from wingspan.recognizer import Recognizer
-
     if output is None and (to is not None or lossy):
         raise ValueError("--format and --lossy are about the file of --output; give one, or leave them out")
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
     target = None if output is None else format_named(to or by_suffix(output))
     if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
         raise CorpusError(  # before hours of prediction, not after
@@ -102,40 +62,33 @@ def predict_inputs(
         )
     typing = recognizer.recipe.protocol == "typing"
     texts = documents(inputs, format)
-    inputs_counted = Counted(with_spans(texts) if typing else texts)
-    predicted = recognizer.predict_stream(
-        inputs_counted, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset
+    given = Counted(with_spans(texts) if typing else texts)
+    predicted = Counted(
+        recognizer.predict_stream(given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset)
     )
-    counted = Counted(predicted)
-    labels = sorted({label for types in recognizer.labels.types.values() for label in types})
     if output is not None and target is not None:
-        write(counted.fitted(target, output, lossy), output, target)
-        for what, count in counted.lost.most_common():
-            console.print(
-                f"{output}: {target.name} cannot hold {count:,} {what}", markup=False, highlight=False, soft_wrap=True
-            )
+        write(predicted.fitted(target, output, lossy), output, target)
+        for what, count in predicted.lost.most_common():
+            say(console, f"{output}: {target.name} cannot hold {count:,} {what}")
     elif console.is_terminal:
-        for document in counted:
+        labels = sorted({label for types in recognizer.labels.types.values() for label in types})
+        for document in predicted:
             console.print(document.id, style="dim", markup=False, highlight=False)
             show(document, console, labels=labels)
     else:
-        for document in counted:
-            sys.stdout.write(dumps(printed(document)) + "\n")
-    given, typed = inputs_counted.entities, counted.entities
-    if typing and typed < given:
-        line = (
-            f"{given - typed:,} of {given:,} given entities got no type and are left out: they hold no word, "
-            "are longer than what the model reads at once, stay below the threshold, "
-            "or are more on one span than there are types"
+        for document in predicted:  # everything about each entity
+            meta = {key: value for key, value in document.meta.items() if key != SHAPE}
+            record = record_of_document(replace(document, meta=meta)) | {"entities": document.to_dict()["entities"]}
+            sys.stdout.write(dumps(record) + "\n")
+    if typing and predicted.entities < given.entities:
+        say(
+            Console(stderr=True),
+            f"{given.entities - predicted.entities:,} of {given.entities:,} given entities got no type and are left "
+            "out: they hold no word, are longer than what the model reads at once, stay below the threshold, "
+            "or are more on one span than there are types",
         )
-        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
-    return counted.number
-
-
-def printed(document: Document) -> dict[str, Any]:
-    """The document as a JSON record for pipes, with everything about each entity."""
-    meta = {key: value for key, value in document.meta.items() if key != SHAPE}
-    return {**record_of_document(replace(document, meta=meta)), "entities": document.to_dict()["entities"]}
+    if output is not None:
+        say(console, f"{output}: {counted(predicted.number, 'document')}")
 
 
 class Counted:
@@ -167,15 +120,11 @@ class Counted:
             yield document
 
 
-MOST_WITHOUT = 1000
-"""After this many documents without an entity, none is expected."""
-
-
 def with_spans(given: Iterable[Document]) -> Iterator[Document]:
-    """Documents for a model that types given spans; an error if none of the first ones has an entity."""
+    """Documents for a model that types given spans; an error if none of the first thousand has an entity."""
     rest = iter(given)
     held: list[Document] = []
-    for document in islice(rest, MOST_WITHOUT):
+    for document in islice(rest, 1000):
         held.append(document)
         if document.entities:
             break
@@ -190,11 +139,18 @@ def with_spans(given: Iterable[Document]) -> Iterator[Document]:
 def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
     """Documents from the arguments: an existing path, `-` for standard input, or else a text."""
     for number, argument in enumerate(inputs):
+        path = Path(argument)
+        try:
+            exists = path.exists()
+        except (OSError, ValueError):  # a text may be too long for a name, or have illegal characters
+            exists = False
         if argument == "-":
             yield from lines_of_stdin()
-        elif exists(argument):
-            yield from of_path(Path(argument), format)
-        elif looks_like_a_path(argument):
+        elif exists:
+            yield from of_path(path, format)
+        elif not any(map(str.isspace, argument)) and (
+            "/" in argument or path.suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
+        ):
             raise FileNotFoundError(2, "no such file or folder", argument)
         else:
             yield Document(str(number), argument)
@@ -228,18 +184,3 @@ def lines_of_stdin() -> Iterator[Document]:
         except UnicodeDecodeError as error:
             raise ValueError(f"standard input, line {number + 1}: not UTF-8; convert it to UTF-8 first") from error
         yield Document(str(number), text.rstrip("\r\n"))
-
-
-def exists(argument: str) -> bool:
-    """Whether there is a file or folder of that name; a text may be too long for a name, or have illegal characters."""
-    try:
-        return Path(argument).exists()
-    except (OSError, ValueError):
-        return False
-
-
-def looks_like_a_path(argument: str) -> bool:
-    """Whether a word was meant as a file, because it has a slash or a known suffix."""
-    return not any(map(str.isspace, argument)) and (
-        "/" in argument or Path(argument).suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
-    )

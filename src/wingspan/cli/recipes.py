@@ -2,70 +2,53 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from wingspan.cli import app
-from wingspan.cli.options import Json, Parts, trusted
-
-if TYPE_CHECKING:
-    from wingspan.recipe import Recipe
+from wingspan.cli.options import Json, ModelName, Parts, trusted
+from wingspan.views.console import say, write_json
 
 
 @app.command(epilog="Example: wingspan recipes bundling/bl-span")
 def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe with all its settings.")] = None) -> None:
     """Lists the systems, their variants and papers; or shows one of them with all its settings."""
-    show_recipe(name, Console()) if name else list_recipes(Console())
+    from wingspan.recipe_json import settings_of
+    from wingspan.recipes import NAMES, find, variants
+
+    console = Console()
+    if name is None:
+        table = Table("recipe", "variants", "what it is")
+        for each in NAMES:
+            table.add_row(each, ", ".join(filter(None, variants(each))), find(each).paper)
+        console.print(table)
+        console.print("See one with its settings: wingspan recipes bundling/bl-span", highlight=False)
+        return
+    recipe = find(name)
+    console.print(f"{recipe.name}: {recipe.paper}", highlight=False)
+    console.print("Settings follow an equals sign; change one with wingspan train --set KEY=VALUE", highlight=False)
+    for key, value, settable, unused in settings_of(recipe):
+        shown = value if isinstance(value, str) and not settable else dumps(value)
+        note = f"  (unused while {unused} is null)" if unused else ""
+        say(console, f"  {key}{' =' if settable else ':'} {shown}{note}")
 
 
 @app.command(epilog="Example: wingspan info runs/mine")
-def info(
-    model: Annotated[str, typer.Argument(help="A model folder or hub id.")],
-    json: Json = None,
-    parts: Parts = None,
-) -> None:
+def info(model: ModelName, json: Json = None, parts: Parts = None) -> None:
     """Describes a model: system, labels, limits, scores."""
-    from wingspan.views.console import write_json
-
     facts = describe_model(model, trusted(parts))
     if json is not None:
         write_json(facts, json)
         return
-    for line in lines(facts):
-        Console().print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def list_recipes(console: Console) -> None:
-    """Prints all recipes with their papers."""
-    from wingspan.recipes import NAMES, find, variants
-
-    table = Table("recipe", "variants", "what it is")
-    for name in NAMES:
-        known = [variant for variant in variants(name) if variant]
-        table.add_row(name, ", ".join(known), find(name).paper)
-    console.print(table)
-    console.print("See one with its settings: wingspan recipes bundling/bl-span", highlight=False)
-
-
-def show_recipe(name: str, console: Console) -> None:
-    """Prints one recipe: every setting with its value as `--set` takes it (after =), and its parts (after :)."""
-    from wingspan.recipe_json import settings_of
-    from wingspan.recipes import find
-
-    recipe: Recipe = find(name)
-    console.print(f"{recipe.name}: {recipe.paper}", highlight=False)
-    console.print("Settings follow an equals sign; change one with wingspan train --set KEY=VALUE", highlight=False)
-    for key, value, settable, unused in settings_of(recipe):
-        shown = value if isinstance(value, str) and not settable else json.dumps(value)
-        line = f"  {key}{' =' if settable else ':'} {shown}"
-        note = f"  (unused while {unused} is null)" if unused else ""
-        console.print(line + note, highlight=False, markup=False, soft_wrap=True)
+    for name, value in facts.items():
+        for line in fact_lines(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value):
+            say(Console(), line)
 
 
 def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
@@ -90,16 +73,12 @@ def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, An
     }
 
 
-def lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The facts for people: one line each, with inner facts indented below."""
-    for name, value in facts.items():
-        yield from fact_lines(name, value["said"].removeprefix("Leaks: ") if name == "leaks" else value)
-
-
 def fact_lines(name: str, value: Any, indent: str = "") -> Iterator[str]:
     """One fact and its inner facts; scores are one line."""
     if isinstance(value, Mapping) and "micro" in value:
-        yield f"{indent}{name}: {figures(value['micro'])}"
+        micro = value["micro"]
+        shares = ", ".join(f"{figure} {micro[figure]:.2f}" for figure in ("precision", "recall", "f1"))
+        yield f"{indent}{name}: {shares} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)"
     elif isinstance(value, Mapping) and value:
         yield f"{indent}{name}:"
         for key, inner in value.items():
@@ -115,9 +94,3 @@ def plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(plain, value)) or "none"
     return "none" if value is None or value == {} else str(value)
-
-
-def figures(micro: Mapping[str, Any]) -> str:
-    """Strict scores in one line."""
-    shares = ", ".join(f"{name} {micro[name]:.2f}" for name in ("precision", "recall", "f1"))
-    return f"{shares} ({micro['tp']} right, {micro['fp']} spurious, {micro['fn']} missed)"

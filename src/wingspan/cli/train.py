@@ -7,20 +7,8 @@ from typing import Annotated
 
 import typer
 
-from wingspan.cli import app
-from wingspan.cli.options import (
-    CorpusFormat,
-    Device,
-    EncoderName,
-    Json,
-    LeakHandling,
-    Parts,
-    Threads,
-    pairs,
-    trusted,
-    use_threads,
-    whole_numbers,
-)
+from wingspan.cli import app, options
+from wingspan.cli.options import pairs, trusted, use_threads, whole_numbers
 
 
 @app.command(
@@ -28,7 +16,7 @@ from wingspan.cli.options import (
     "--output runs/mine --set train.epochs=3"
 )
 def train(
-    recipe: Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")],
+    recipe: options.RecipeName,
     output: Annotated[Path, typer.Option(help="Folder for the model, the journal and the states for --resume.")],
     train: Annotated[
         list[Path] | None, typer.Option(help="Training corpus, in any format; may be given several times.")
@@ -38,24 +26,24 @@ def train(
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Documents that decide which epoch is best.")] = None,
     test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
-    format: CorpusFormat = None,
-    encoder: EncoderName = None,
+    format: options.CorpusFormat = None,
+    encoder: options.EncoderName = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: any setting that `wingspan recipes` shows.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 1,
+    seed: options.Seed = 1,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, 1,2,3: mean and deviation at the end.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
     rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: another name for a label of --from.")] = None,
-    parts: Parts = None,
+    parts: options.Parts = None,
     lexicon: Annotated[
         str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
     ] = None,
-    on_leak: LeakHandling = "drop",
+    on_leak: options.LeakHandling = "drop",
     track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
-    json: Json = None,
-    device: Device = None,
-    threads: Threads = None,
+    json: options.Json = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
 ) -> None:
     """Trains a recognizer on your corpus and keeps the best epoch's model."""
     from rich.console import Console
@@ -83,7 +71,7 @@ def train(
         lexicon=lexicon,
         on_leak=on_leak,
     )
-    console = Console(stderr=json is not None and str(json) == "-", quiet=not first_process())
+    console = Console(stderr=json == Path("-"), quiet=not first_process())
     figures = train_seeds(job, chosen, console)
     if json is not None and figures is not None:
         write_json(figures, json)

@@ -21,9 +21,7 @@ from wingspan.corpora.words import SPLITTERS
 from wingspan.files import atomic_write, read_lines
 from wingspan.views.console import say, write_json
 
-HELD_OUT = re.compile(r"(^|[._-])(test|dev|valid|validation|eval)([._-]|$)", re.IGNORECASE)
 GENSIM_LIMIT = 10_000  # gensim ignores the rest of a longer text
-NUM_RAREST = 100
 
 
 @app.command(epilog="Example: wingspan vectors train.jsonl --output vectors.npz --size 300 --nearest protein")
@@ -58,8 +56,12 @@ def vectors(
     console = Console(stderr=json == Path("-"))
     figures: dict[str, Any] = {}
     if output is not None:
-        check_name(output, method)
-        for path in filter(looks_held_out, texts):
+        if output.suffix not in (".npz", ".bin") and not output.name.removesuffix(".gz").endswith((".txt", ".vec")):
+            raise ValueError(f"{output}: vectors are written as .npz, .txt, .txt.gz or .bin; choose one of these names")
+        if output.suffix == ".bin" and method != "fasttext":
+            raise ValueError(f"{output}: .bin is fastText's; choose .npz or .txt, or add --method fasttext")
+        held_out = [path for path in texts if looks_held_out(path)]
+        for path in held_out:
             say(console, f"warning: {path} is named like test or dev text; training on it inflates scores on it")
         settings = {"vector_size": size, "window": window, "min_count": min_count, "epochs": epochs, "seed": seed}
         model = train(method, TextWords(texts, lower_case, splitter, format), settings | {"workers": threads})
@@ -71,15 +73,24 @@ def vectors(
             "vocabulary": len(model.wv),
             "settings": settings,
             "lower_case": lower_case,
-            "named_as_held_out": [str(path) for path in texts if looks_held_out(path)],
+            "named_as_held_out": [str(path) for path in held_out],
         }
         write(model, output, figures)
         say(console, f"{model.corpus_total_words:,} words in {model.corpus_count:,} texts")
         say(console, f"{len(model.wv):,} vectors of {size} numbers")
     if nearest:
-        figures["nearest"] = neighbors(output or texts[0], nearest, count)
-        for word, near in figures["nearest"].items():
-            say(console, f"{word}: " + ", ".join(f"{other['word']} {other['cosine']:.2f}" for other in near))
+        from wingspan.encoders.vectors import nearest as nearest_of
+        from wingspan.encoders.vectors import open_vectors
+
+        near = nearest_of(open_vectors(output or texts[0]), nearest, count)
+        for word in nearest:
+            if word not in near:
+                raise ValueError(f"{word!r} has no vector; choose another word, or train with a smaller --min-count")
+        figures["nearest"] = {
+            word: [{"word": other, "cosine": cosine} for other, cosine in near[word]] for word in nearest
+        }
+        for word in nearest:
+            say(console, f"{word}: " + ", ".join(f"{other} {cosine:.2f}" for other, cosine in near[word]))
     if json is not None:
         write_json(figures, json)
 
@@ -130,27 +141,18 @@ def train(method: str, texts: TextWords, settings: dict[str, Any]) -> Any:
 
 def looks_held_out(path: Path) -> bool:
     """Whether a file is named like test or dev text."""
-    return bool(HELD_OUT.search(path.name))
-
-
-def check_name(path: Path, method: str) -> None:
-    """Refuses a name that the vectors cannot be written under, before a long training."""
-    name = path.name.removesuffix(".gz")
-    if not (path.suffix in (".npz", ".bin") or name.endswith((".txt", ".vec"))):
-        raise ValueError(f"{path}: vectors are written as .npz, .txt, .txt.gz or .bin; choose one of these names")
-    if path.suffix == ".bin" and method != "fasttext":
-        raise ValueError(f"{path}: .bin is fastText's; choose .npz or .txt, or add --method fasttext")
+    return bool(re.search(r"(^|[._-])(test|dev|valid|validation|eval)([._-]|$)", path.name, re.IGNORECASE))
 
 
 def write(model: Any, path: Path, about: dict[str, Any]) -> None:
     """Writes .npz in half precision with a record of the training; GloVe text; or a fastText model with sub-words.
 
-    Words without a vector get `<unk>`, the mean of the rarest words, as in the vectors that GloVe's own program writes.
+    Words without a vector get `<unk>`, the mean of the 100 rarest words, as in vectors that GloVe's own program writes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     words, rows = list(model.wv.index_to_key), model.wv.vectors
     if "<unk>" not in words:
-        words, rows = [*words, "<unk>"], np.concatenate([rows, rows[-NUM_RAREST:].mean(0, keepdims=True)])
+        words, rows = [*words, "<unk>"], np.concatenate([rows, rows[-100:].mean(0, keepdims=True)])
     if path.suffix not in (".npz", ".bin"):
         with atomic_write(path) as out:
             out.writelines(
@@ -168,14 +170,3 @@ def write(model: Any, path: Path, about: dict[str, Any]) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def neighbors(path: Path, words: Sequence[str], count: int) -> dict[str, list[dict[str, Any]]]:
-    """The nearest neighbors of words, as plain data."""
-    from wingspan.encoders.vectors import nearest, open_vectors
-
-    near = nearest(open_vectors(path), words, count)
-    for word in words:
-        if word not in near:
-            raise ValueError(f"{word!r} has no vector; choose another word, or train with a smaller --min-count")
-    return {word: [{"word": other, "cosine": cosine} for other, cosine in near[word]] for word in words}

@@ -4,36 +4,7 @@ Two protocols, never mixed: `recognition` scores found entities, `typing` scores
 in modules of their own: `errors`, `buckets`, `worst`, `significance`, `comparison`, `calibration`, `transfer`.
 """
 
-from wingspan.evaluation.matching import Match, Mode, Realigned, Verdict, match, pair, realign
-from wingspan.evaluation.scores import (
-    MODES,
-    Average,
-    Counts,
-    Scores,
-    Spread,
-    TypingScores,
-    by_continuity,
-    over_seeds,
-    recognition,
-    typing,
-)
+from wingspan.evaluation.matching import realign
+from wingspan.evaluation.scores import MODES, Scores, TypingScores, by_continuity, over_seeds, recognition, typing
 
-__all__ = [
-    "MODES",
-    "Average",
-    "Counts",
-    "Match",
-    "Mode",
-    "Realigned",
-    "Scores",
-    "Spread",
-    "TypingScores",
-    "Verdict",
-    "by_continuity",
-    "match",
-    "over_seeds",
-    "pair",
-    "realign",
-    "recognition",
-    "typing",
-]
+__all__ = ["MODES", "Scores", "TypingScores", "by_continuity", "over_seeds", "realign", "recognition", "typing"]

@@ -6,7 +6,7 @@ Precision counts predictions by their own attribute, recall counts gold by its o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf
@@ -52,6 +52,11 @@ def steps(*bounds: float) -> tuple[BucketRange, ...]:
     return tuple(
         BucketRange(low, high, above=at > 0) for at, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False))
     )
+
+
+def counts_from(*starts: float) -> tuple[BucketRange, ...]:
+    """Ranges of whole numbers that begin at these; the last one has no end."""
+    return tuple(BucketRange(low, high - 1) for low, high in zip(starts, (*starts[1:], inf), strict=True))
 
 
 def quantile_ranges(values: Sequence[float], parts: int) -> tuple[BucketRange, ...]:
@@ -167,7 +172,6 @@ class Scene:
     """Characters of earlier rows of the same group."""
     whole: int = 0
     """Characters of all rows of the group."""
-    _surfaces: dict[tuple[Span, ...], str] = field(default_factory=dict)
 
     @cached_property
     def index(self) -> SentenceIndex:
@@ -194,16 +198,6 @@ class Scene:
             for sentence in self.index.sentences
         ]
 
-    def of_sentence(self, figures: list[float], entity: Entity) -> float:
-        """The figure of the sentence in which the entity starts."""
-        return figures[self.index.sentence_of(entity)]
-
-    def surface(self, entity: Entity) -> str:
-        """The entity's surface, cached, because two attributes need it."""
-        if entity.spans not in self._surfaces:
-            self._surfaces[entity.spans] = surface(self.gold, entity)
-        return self._surfaces[entity.spans]
-
 
 @dataclass(frozen=True)
 class Attribute:
@@ -219,58 +213,51 @@ class Attribute:
     needs_training: bool = False
 
 
-_COUNTS = (BucketRange(0, 0), BucketRange(1, 1), BucketRange(2, 4), BucketRange(5, 9), BucketRange(10))
-
+# The ranges of the first four are those of 002, Table 5. There may be more nested entities than words.
 ATTRIBUTES: dict[str, Attribute] = {
     attribute.name: attribute
     for attribute in (
-        # The ranges of the first four are those of 002, Table 5. There may be more nested entities than words.
         Attribute(
             "entity_length",
             "Entity length (words)",
             lambda scene, entity: scene.index.width(entity),
-            (BucketRange(1, 1), BucketRange(2, 2), BucketRange(3, 4), BucketRange(5)),
+            counts_from(1, 2, 3, 5),
         ),
         Attribute(
             "text_length",
             "Text length (words)",
             lambda scene, entity: scene.index.sentences[scene.index.sentence_of(entity)].width,
-            (BucketRange(1, 7), BucketRange(8, 16), BucketRange(17, 31), BucketRange(32)),
+            counts_from(1, 8, 17, 32),
         ),
         Attribute(
             "label_consistency",
             "Label consistency with training",
-            lambda scene, entity: scene.training.consistency(scene.surface(entity), entity.label),
+            lambda scene, entity: scene.training.consistency(surface(scene.gold, entity), entity.label),
             steps(0, 0.1, 0.5, 0.9, 1),
             needs_training=True,
         ),
         Attribute(
             "entity_density",
             "Entity density (entities per word)",
-            lambda scene, entity: scene.of_sentence(scene.densities, entity),
+            lambda scene, entity: scene.densities[scene.index.sentence_of(entity)],
             steps(0, 0.01, 0.025, 0.05, inf),
         ),
         Attribute(
             "oov_density",
             "Words unseen in training (share of the text)",
-            lambda scene, entity: scene.of_sentence(scene.unknown, entity),
+            lambda scene, entity: scene.unknown[scene.index.sentence_of(entity)],
             (BucketRange(0, 0), *steps(-inf, 0, 0.1, 0.25, 1)[1:]),
             needs_training=True,
         ),
         Attribute(
             "training_frequency",
             "Frequency of the surface in training",
-            lambda scene, entity: scene.training.frequency(scene.surface(entity)),
-            _COUNTS,
+            lambda scene, entity: scene.training.frequency(surface(scene.gold, entity)),
+            counts_from(0, 1, 2, 5, 10),
             needs_training=True,
         ),
         Attribute("nested_role", "Nested role", lambda scene, entity: scene.roles[entity.spans], categories=ROLES),
-        Attribute(
-            "fragments",
-            "Fragments",
-            lambda scene, entity: len(entity.spans),
-            (BucketRange(1, 1), BucketRange(2, 2), BucketRange(3)),
-        ),
+        Attribute("fragments", "Fragments", lambda scene, entity: len(entity.spans), counts_from(1, 2, 3)),
         Attribute(
             "position",
             "Position in the document",
@@ -293,11 +280,11 @@ def attribute_named(name: str) -> Attribute:
         raise ValueError(f"unknown attribute {name!r}; use {', '.join(ATTRIBUTES)}, entity:KEY or document:KEY")
     if owner == "entity":
         return Attribute(name, f"{path} (of the entity)", lambda _, entity: _look_up(entity.meta, path))
-
-    def of_document(scene: Scene, _: Entity) -> Value:
-        return _look_up({"dataset": scene.gold.dataset, "group": scene.gold.group, **scene.gold.meta}, path)
-
-    return Attribute(name, f"{path} (of the document)", of_document)
+    return Attribute(
+        name,
+        f"{path} (of the document)",
+        lambda scene, _: _look_up({"dataset": scene.gold.dataset, "group": scene.gold.group, **scene.gold.meta}, path),
+    )
 
 
 def _look_up(meta: Any, path: str) -> Value:
@@ -313,8 +300,6 @@ NOT_GIVEN, OUTSIDE = "not given", "other"
 """The bucket of entities without the attribute, and the bucket of values in none of the ranges."""
 FEW_VALUES = 12
 """A number from `meta` has a bucket for each value up to this many values, and quartiles beyond."""
-
-FigureName = Literal["precision", "recall", "f1"]
 
 
 @dataclass(frozen=True)
@@ -347,11 +332,6 @@ class Bucket:
             return None
         return 2 * precision * recall / (precision + recall)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Counts and figures."""
-        names = ("name", "precision", "recall", "f1", "gold", "gold_right", "found", "found_right")
-        return {name: getattr(self, name) for name in names}
-
 
 class BucketTable(NamedTuple):
     """The buckets of one attribute, in the order of the table."""
@@ -359,10 +339,6 @@ class BucketTable(NamedTuple):
     attribute: str
     title: str
     rows: tuple[Bucket, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The table as plain data."""
-        return {"attribute": self.attribute, "title": self.title, "rows": [row.to_dict() for row in self.rows]}
 
 
 class Gap(NamedTuple):
@@ -385,7 +361,6 @@ def buckets(
     *,
     training: Iterable[Document] | None = None,
     quantiles: int | None = None,
-    allow_missing: bool = False,
 ) -> dict[str, BucketTable]:
     """One table for each attribute; by default all of `ATTRIBUTES`, and those about training only if it is given.
 
@@ -399,7 +374,16 @@ def buckets(
         raise ValueError(f"{', '.join(blind)}: compares with the training corpus; give it (`training`, --train)")
     surfaces = TrainingSurfaces.of(training or ())
     cells: list[ValueCounts] = [{} for _ in chosen]
-    for scene in _scenes(pair(gold, found, allow_missing), surfaces):
+    pairs = pair(gold, found)
+    sizes: Counter[str] = Counter()  # rows of one group follow each other as in the file
+    for reference, _ in pairs:
+        sizes[reference.group or ""] += len(reference.text)
+    passed: Counter[str] = Counter()
+    for reference, prediction in pairs:
+        scene = Scene(reference, prediction.entities, surfaces, 0, len(reference.text))
+        if reference.group is not None:
+            scene.before, scene.whole = passed[reference.group], sizes[reference.group]
+            passed[reference.group] += len(reference.text)
         gold_set, found_set = set(scene.gold.entities), set(scene.found)
         for column, entities, others in ((0, gold_set, found_set), (2, found_set, gold_set)):
             for entity in entities:
@@ -411,89 +395,59 @@ def buckets(
     return {each.name: _table(each, cell, quantiles) for each, cell in zip(chosen, cells, strict=True)}
 
 
-def _scenes(pairs: Sequence[tuple[Document, Document]], training: TrainingSurfaces) -> Iterator[Scene]:
-    """Each pair with its position in its group: rows of one article follow each other as in the file."""
-    sizes: Counter[str] = Counter()
-    for reference, _ in pairs:
-        if reference.group is not None:
-            sizes[reference.group] += len(reference.text)
-    passed: Counter[str] = Counter()
-    for reference, prediction in pairs:
-        group, size = reference.group, len(reference.text)
-        if group is None:
-            yield Scene(reference, prediction.entities, training, 0, size)
-        else:
-            yield Scene(reference, prediction.entities, training, passed[group], sizes[group])
-            passed[group] += size
-
-
 def _table(attribute: Attribute, cells: ValueCounts, quantiles: int | None) -> BucketTable:
-    ranges = _ranges(attribute, cells, quantiles)
-    first = [range_.name for range_ in ranges] or attribute.categories
-    rows: dict[str, list[int]] = {name: [0, 0, 0, 0] for name in first}
-    for value, counts in sorted(cells.items(), key=_order):
-        row = rows.setdefault(_name(value, ranges), [0, 0, 0, 0])
-        row[:] = [old + new for old, new in zip(row, counts, strict=True)]
+    ranges = attribute.ranges
+    numbers = [value for value in cells if isinstance(value, int | float)]
+    given_by_corpus = not ranges and not attribute.categories and len(numbers) > FEW_VALUES
+    if numbers and (quantiles is not None or given_by_corpus):
+        ranges = quantile_ranges([value for value in numbers for _ in range(cells[value][0])], quantiles or 4)
+
+    def order(value: Value) -> tuple[int, float, str]:
+        """Numbers by size, then names by frequency, then missing values."""
+        if isinstance(value, str):
+            return 1, -cells[value][0] - cells[value][2], value
+        return (2, 0, "") if value is None else (0, value, "")
+
+    rows: dict[str, list[int]] = {name: [0, 0, 0, 0] for name in [each.name for each in ranges] or attribute.categories}
+    for value in sorted(cells, key=order):
+        if value is None:
+            name = NOT_GIVEN
+        elif isinstance(value, str) or not ranges:
+            name = value if isinstance(value, str) else f"{value:g}"
+        else:
+            name = next((each.name for each in ranges if each.holds(value)), OUTSIDE)
+        row = rows.setdefault(name, [0, 0, 0, 0])
+        row[:] = [old + new for old, new in zip(row, cells[value], strict=True)]
     return BucketTable(attribute.name, attribute.title, tuple(Bucket(name, *counts) for name, counts in rows.items()))
 
 
-def _order(cell: tuple[Value, list[int]]) -> tuple[int, float, str]:
-    """Numbers by size, then names by frequency, then missing values."""
-    value, counts = cell
-    if isinstance(value, str):
-        return 1, -counts[0] - counts[2], value
-    return (2, 0, "") if value is None else (0, value, "")
-
-
-def _ranges(attribute: Attribute, cells: ValueCounts, quantiles: int | None) -> tuple[BucketRange, ...]:
-    numbers = [value for value in cells if isinstance(value, int | float)]
-    given_by_corpus = not attribute.ranges and not attribute.categories and len(numbers) > FEW_VALUES
-    if numbers and (quantiles is not None or given_by_corpus):
-        values = [value for value in numbers for _ in range(cells[value][0])]
-        return quantile_ranges(values, quantiles or 4)
-    return attribute.ranges
-
-
-def _name(value: Value, ranges: Sequence[BucketRange]) -> str:
-    if value is None:
-        return NOT_GIVEN
-    if isinstance(value, str) or not ranges:
-        return value if isinstance(value, str) else f"{value:g}"
-    return next((range_.name for range_ in ranges if range_.holds(value)), OUTSIDE)
-
-
-def gaps(systems: Mapping[str, Mapping[str, BucketTable]], standard: str, figure: FigureName = "f1") -> list[Gap]:
+def gaps(
+    systems: Mapping[str, Mapping[str, BucketTable]], standard: str, figure: Literal["precision", "recall", "f1"] = "f1"
+) -> list[Gap]:
     """Each system's figure minus the standard's, in every bucket (002, Table 6); None where either has no figure."""
     _check(systems, standard)
-    found = []
+    result = []
     for name, table in systems[standard].items():
         names = tuple(dict.fromkeys(row.name for tables in systems.values() for row in tables[name].rows))
-        figures = {
-            system: {row.name: getattr(row, figure) for row in tables[name].rows} for system, tables in systems.items()
-        }
-        values = {
-            system: tuple(_minus(own.get(bucket), figures[standard].get(bucket)) for bucket in names)
-            for system, own in figures.items()
-        }
-        found.append(Gap(name, table.title, names, values))
-    return found
+        base = {row.name: getattr(row, figure) for row in table.rows}
+        values = {}
+        for system, tables in systems.items():
+            own = {row.name: getattr(row, figure) for row in tables[name].rows}
+            values[system] = tuple(
+                None if own.get(bucket) is None or base.get(bucket) is None else own[bucket] - base[bucket]
+                for bucket in names
+            )
+        result.append(Gap(name, table.title, names, values))
+    return result
 
 
 def error_rate_gaps(systems: Mapping[str, Errors], standard: str) -> dict[str, dict[str, float]]:
     """Each system's boundary and type error rates minus the standard's (002, Table 7)."""
     _check(systems, standard)
-    base = systems[standard]
     return {
-        system: {
-            "boundary_rate": own.boundary_rate - base.boundary_rate,
-            "type_rate": own.type_rate - base.type_rate,
-        }
+        system: {rate: getattr(own, rate) - getattr(systems[standard], rate) for rate in ("boundary_rate", "type_rate")}
         for system, own in systems.items()
     }
-
-
-def _minus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
 
 
 def _check(systems: Mapping[str, Any], standard: str) -> None:

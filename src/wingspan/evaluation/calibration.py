@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -83,12 +83,16 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {"temperature": self.temperature, "thresholds": dict(self.thresholds), "facts": dict(self.facts)}
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], where: object) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any], where: object) -> Self:
         """From plain data; `where` names the file in errors."""
-        temperature, thresholds, facts = (found.get(name, {}) for name in ("temperature", "thresholds", "facts"))
+
+        def is_number(value: object) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool)
+
+        temperature, thresholds, facts = (plain.get(name, {}) for name in ("temperature", "thresholds", "facts"))
         if not is_number(temperature) or not 0 < temperature < float("inf"):
             raise ValueError(f"{where}: the temperature is {temperature!r}, not a number above 0; calibrate again")
         if not isinstance(thresholds, dict) or not all(is_number(x) and 0 <= x <= 1 for x in thresholds.values()):
@@ -101,18 +105,11 @@ class Calibration:
         return f"temperature {self.temperature:.3g}" + (f"; thresholds {thresholds}" if thresholds else "")
 
 
-def is_number(value: object) -> bool:
-    """Whether a JSON value is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def scored(
-    gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
-) -> ByLabel[ScoredEntities]:
+def scored(gold: Sequence[Document], found: Sequence[Document]) -> ByLabel[ScoredEntities]:
     """Scores of found entities, and whether they are right. Repeated entities count once, with their highest score."""
     scores: dict[str, list[tuple[float, bool]]] = {}
     gold_counts: Counter[str] = Counter()
-    for reference, prediction in pair(gold, found, allow_missing):
+    for reference, prediction in pair(gold, found):
         right = set(reference.entities)
         gold_counts.update(entity.label for entity in right)
         best: dict[Any, float] = {}
@@ -120,13 +117,12 @@ def scored(
             best[entity] = max(entity.score, best.get(entity, entity.score))
         for entity, score in best.items():
             scores.setdefault(entity.label, []).append((score, entity in right))
-    labels = {label: as_scored(scores.get(label, []), gold_counts[label]) for label in sorted({*scores, *gold_counts})}
-    return ByLabel(as_scored([row for rows in scores.values() for row in rows], gold_counts.total()), labels)
 
+    def columns(rows: Sequence[tuple[float, bool]], gold: int) -> ScoredEntities:
+        return ScoredEntities(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], dtype=bool), gold)
 
-def as_scored(rows: Sequence[tuple[float, bool]], gold: int) -> ScoredEntities:
-    """Pairs of a score and whether it is right, as columns."""
-    return ScoredEntities(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], dtype=bool), gold)
+    labels = {label: columns(scores.get(label, []), gold_counts[label]) for label in sorted({*scores, *gold_counts})}
+    return ByLabel(columns([row for rows in scores.values() for row in rows], gold_counts.total()), labels)
 
 
 def calibration_of(gold: Sequence[Document], found: Sequence[Document], *, bins: int = 10) -> ByLabel[Reliability]:
@@ -211,11 +207,6 @@ class Curve:
         """The area below the curve as a sum of steps; entities that are never found count against it."""
         return float((np.diff(self.recall, prepend=0.0) * self.precision).sum() / 100)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        columns = {name: getattr(self, name).tolist() for name in ("thresholds", "precision", "recall", "f1")}
-        return {**columns, "average_precision": self.average_precision, "gold": self.gold}
-
 
 class Choice(NamedTuple):
     """A threshold and its figures on the documents it was chosen on."""
@@ -253,17 +244,15 @@ def choose(points: Curve, precision: float | None = None) -> Choice | None:
     """
     if not len(points.thresholds):
         return None
-    enough = np.full(len(points.f1), True) if precision is None else points.precision >= precision
     if precision is None:
         at = int(points.f1.argmax())
-    elif enough.any():
-        at = int(np.nonzero(enough)[0][-1])
+    elif (enough := np.flatnonzero(points.precision >= precision)).size:
+        at = int(enough[-1])
     else:
         at = int(len(points.precision) - 1 - points.precision[::-1].argmax())
-    lower = points.thresholds[at + 1] if at + 1 < len(points.thresholds) else points.thresholds[at]
-    threshold = float((points.thresholds[at] + lower) / 2)
-    precision, recall, f1 = (float(figure[at]) for figure in (points.precision, points.recall, points.f1))
-    return Choice(threshold, precision, recall, f1, bool(enough[at]))
+    threshold = float(points.thresholds[at : at + 2].mean())
+    reached = precision is None or bool(points.precision[at] >= precision)
+    return Choice(threshold, float(points.precision[at]), float(points.recall[at]), float(points.f1[at]), reached)
 
 
 def choose_thresholds(

@@ -7,23 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from wingspan.evaluation import significance
 from wingspan.evaluation.errors import Moved, errors_of, moved
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.matching import pair as in_pairs
-from wingspan.evaluation.scores import Spread, remarks_on, spread
-from wingspan.evaluation.significance import (
-    AVERAGES,
-    FIGURES,
-    ROUNDING,
-    ConfidenceInterval,
-    CountTable,
-    Difference,
-    Rows,
-    differences,
-    holm,
-    system_intervals,
-    tabulate,
-)
+from wingspan.evaluation.scores import FIGURES, Spread, remarks_on, spread
+from wingspan.evaluation.significance import F1, ROUNDING, ConfidenceInterval, CountTable, Difference, Rows
 from wingspan.text import Document
 
 FEW = 20
@@ -42,10 +31,9 @@ class SystemRow(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Figures, their intervals and counts as plain data."""
-        found = {name: getattr(self, name) for name in FIGURES}
         return {
-            **{name: figure.value for name, figure in found.items()},
-            "intervals": {name: [figure.low, figure.high] for name, figure in found.items()},
+            **{name: figure.value for name, figure in zip(FIGURES, self[:3], strict=True)},
+            "intervals": {name: [figure.low, figure.high] for name, figure in zip(FIGURES, self[:3], strict=True)},
             "f1_over_runs": self.over_runs.to_dict(),
             **self.counts,
         }
@@ -123,11 +111,7 @@ class Comparison:
             "protocol": "recognition",
             "mode": self.mode,
             "verdict": self.verdict,
-            "documents": self.documents,
-            "units": self.units,
-            "samples": self.samples,
-            "seed": self.seed,
-            "confidence": self.confidence,
+            **{name: getattr(self, name) for name in ("documents", "units", "samples", "seed", "confidence")},
             "systems": [
                 {"name": system.name, "runs": system.runs, **system.rows.to_dict(SystemRow.to_dict)}
                 for system in self.systems
@@ -165,16 +149,36 @@ def compare(
     empty = next((name for name, runs in systems.items() if not runs), None)
     if empty is not None or not gold:
         raise ValueError(f"{'the gold' if empty is None else repr(empty)} has no documents to compare")
-    table = tabulate(gold, [run for runs in systems.values() for run in runs], mode, allow_missing=allow_missing)
-    places = places_of(systems)
-    rows, drawn = system_intervals(table, list(places.values()), samples=samples, seed=seed, confidence=confidence)
+    table = significance.tabulate(
+        gold, [run for runs in systems.values() for run in runs], mode, allow_missing=allow_missing
+    )
+    places: dict[str, list[int]] = {}  # of each system's runs in the table
+    for name, runs in systems.items():
+        start = sum(map(len, places.values()))
+        places[name] = list(range(start, start + len(runs)))
+    rows, drawn = significance.system_intervals(
+        table, list(places.values()), samples=samples, seed=seed, confidence=confidence
+    )
     wrong = {name: errors_of(gold, runs, mode, allow_missing=allow_missing) for name, runs in systems.items()}
     pairs = []
     for (a, first), (b, second) in combinations(enumerate(systems), 2):
-        found = differences(
+        found = significance.differences(
             table, (places[first], places[second]), drawn[:, [a, b]], seed=(seed, a, b), confidence=confidence
         )
         pairs.append(PairFigures(first, second, found, moved(wrong[first], wrong[second])))
+    micro, macro = (significance.holm([getattr(pair.rows, name).p for pair in pairs]) for name in ("micro", "macro"))
+    for at, pair in enumerate(pairs):  # micro and macro are tested once for each pair
+        by_micro, by_macro = pair.rows.micro._replace(p_holm=micro[at]), pair.rows.macro._replace(p_holm=macro[at])
+        pairs[at] = replace(pair, rows=replace(pair.rows, micro=by_micro, macro=by_macro))
+    notes = score_notes(gold, systems, allow_missing)
+    if len(table.units) < FEW:
+        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
+    several = [name for name, runs in systems.items() if len(runs) > 1]
+    single = [name for name, runs in systems.items() if len(runs) == 1]
+    if several and single:
+        notes.append(f"{', '.join(single)}: one run only, so what another seed would do is not known")
+    if any(len(systems[name]) < 5 for name in several):
+        notes.append("intervals from fewer than 5 runs are too narrow where seeds differ more than documents")
     return Comparison(
         mode,
         len(gold),
@@ -183,19 +187,10 @@ def compare(
         seed,
         confidence,
         tuple(figures_of(table, name, places[name], found) for name, found in zip(systems, rows, strict=True)),
-        tuple(corrected(pairs)),
-        (*score_notes(gold, systems, allow_missing), *comparison_notes(table, systems)),
+        tuple(pairs),
+        tuple(notes),
         gold,
     )
-
-
-def places_of(systems: Mapping[str, Sequence[Any]]) -> dict[str, list[int]]:
-    """The indices of each system's runs in the table."""
-    places: dict[str, list[int]] = {}
-    for name, runs in systems.items():
-        start = sum(map(len, places.values()))
-        places[name] = list(range(start, start + len(runs)))
-    return places
 
 
 def figures_of(
@@ -205,29 +200,12 @@ def figures_of(
     found: Sequence[tuple[ConfidenceInterval, ConfidenceInterval, ConfidenceInterval]],
 ) -> SystemFigures:
     """One system's figures beside their spread over runs and the counts behind them."""
-    f1 = table.figures()[list(runs)][..., FIGURES.index("f1")]  # (runs, rows)
+    f1 = table.figures()[list(runs)][..., F1]  # (runs, rows)
     sums = table.counts[:, list(runs)].sum(0, dtype=float).mean(0).tolist()  # (1 + labels, 3)
     counts: list[dict[str, float]] = [{"tp": tp, "fp": found - tp, "fn": gold - tp} for tp, found, gold in sums]
-    counts.insert(AVERAGES.index("macro"), {})
-    spreads = [spread(values) for values in f1.T.tolist()]
-    rows = [SystemRow(*row, *rest) for row, rest in zip(found, zip(spreads, counts, strict=True), strict=True)]
-    return SystemFigures(name, len(runs), table.named(rows))
-
-
-def corrected(pairs: Sequence[PairFigures]) -> list[PairFigures]:
-    """Corrects micro and macro, which are tested once for each pair."""
-    micro, macro = (holm([getattr(pair.rows, name).p for pair in pairs]) for name in AVERAGES)
-    return [
-        replace(
-            pair,
-            rows=replace(
-                pair.rows,
-                micro=pair.rows.micro._replace(p_holm=micro[at]),
-                macro=pair.rows.macro._replace(p_holm=macro[at]),
-            ),
-        )
-        for at, pair in enumerate(pairs)
-    ]
+    counts.insert(1, {})  # macro
+    columns = zip(found, map(spread, f1.T.tolist()), counts, strict=True)
+    return SystemFigures(name, len(runs), table.named([SystemRow(*row, over, sums) for row, over, sums in columns]))
 
 
 def score_notes(
@@ -242,17 +220,3 @@ def score_notes(
             for note in remarks_on(in_pairs(gold, run, allow_missing), len(gold) - len(run))[1]
         )
     )
-
-
-def comparison_notes(table: CountTable, systems: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Notes that a reader of the figures should know."""
-    notes = []
-    if len(table.units) < FEW:
-        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
-    several = [name for name, runs in systems.items() if len(runs) > 1]
-    single = [name for name, runs in systems.items() if len(runs) == 1]
-    if several and single:
-        notes.append(f"{', '.join(single)}: one run only, so what another seed would do is not known")
-    if any(len(systems[name]) < 5 for name in several):
-        notes.append("intervals from fewer than 5 runs are too narrow where seeds differ more than documents")
-    return notes

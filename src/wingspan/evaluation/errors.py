@@ -101,26 +101,15 @@ class Errors:
         """Span errors per prediction, which is how the figures of 000's Table 5 read."""
         return _percent(self.span_errors, self.correct + self.fp)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain data, without the single mistakes."""
-        names = ("correct", "fp", "fn", "boundary_errors", "type_errors", "span_errors")
-        rates = ("boundary_rate", "type_rate", "span_error_share")
-        return {
-            **{name: getattr(self, name) for name in (*names, *rates)},
-            "wrong": dict(self.wrong),
-            "lost": dict(self.lost),
-            "labels": {label: dict(counts) for label, counts in self.labels.items()},
-        }
 
-
-def errors(gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False) -> Errors:
+def errors(gold: Sequence[Document], found: Sequence[Document]) -> Errors:
     """Errors by kind, and every one of them."""
     correct = 0
     wrong: Counter[ErrorKind] = Counter()
     lost: Counter[ErrorKind] = Counter()
     labels: dict[str, Counter[str]] = {}
     mistakes: list[Mistake] = []
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         correct += len(judged.right)
         wrong.update(mistake.kind for mistake in judged.wrong.values())
         lost.update(mistake.kind for mistake in judged.lost.values())
@@ -139,11 +128,9 @@ def errors(gold: Sequence[Document], found: Sequence[Document], *, allow_missing
     )
 
 
-def judge_documents(
-    gold: Sequence[Document], found: Sequence[Document], *, allow_missing: bool = False
-) -> Iterator[JudgedDocument]:
+def judge_documents(gold: Sequence[Document], found: Sequence[Document]) -> Iterator[JudgedDocument]:
     """Every document with its mistakes, in the order of the gold. Repeated entities count once."""
-    for number, (reference, prediction) in enumerate(pair(gold, found, allow_missing)):
+    for number, (reference, prediction) in enumerate(pair(gold, found)):
         gold_set, found_set = set(reference.entities), set(prediction.entities)
         right = frozenset(gold_set & found_set)
         everything = sorted(gold_set, key=reading_order)
@@ -159,46 +146,27 @@ def judge_documents(
             reference,
             prediction,
             right,
-            {entity: _false_positive(number, entity, others) for entity, others in beside_wrong.items()},
-            {entity: _false_negative(number, entity, others) for entity, others in beside_lost.items()},
+            {entity: _mistake("spurious", number, entity, others) for entity, others in beside_wrong.items()},
+            {entity: _mistake("missed", number, entity, others) for entity, others in beside_lost.items()},
         )
 
 
-def _false_positive(number: int, entity: Entity, others: Iterable[Entity]) -> Mistake:
-    closest = _closest(entity, others)
-    return Mistake(_kind(entity, closest) if closest else "spurious", number, closest, entity)
+def _mistake(alone: Literal["missed", "spurious"], number: int, entity: Entity, others: Iterable[Entity]) -> Mistake:
+    """An entity with the closest of those it overlaps: equal boundaries, then the same label, then most characters."""
 
+    def closeness(other: Entity) -> tuple[bool, bool, int]:
+        shared = sum(max(0, min(a.end, b.end) - max(a.start, b.start)) for a in entity.spans for b in other.spans)
+        return entity.spans == other.spans, entity.label == other.label, shared
 
-def _false_negative(number: int, entity: Entity, others: Iterable[Entity]) -> Mistake:
-    closest = _closest(entity, others)
-    return Mistake(_kind(entity, closest) if closest else "missed", number, entity, closest)
-
-
-def _kind(entity: Entity, closest: Entity) -> ErrorKind:
-    if entity.spans == closest.spans:
-        return "type"
-    return "boundary" if entity.label == closest.label else "both"
-
-
-def _closest(entity: Entity, others: Iterable[Entity]) -> Entity | None:
-    """Equal boundaries first, then the same label, then the most shared characters; of equals the first in the text."""
-    return max(
-        others,
-        key=lambda other: (entity.spans == other.spans, entity.label == other.label, _shared(entity, other)),
-        default=None,
-    )
-
-
-def _shared(one: Entity, other: Entity) -> int:
-    """The number of characters that two entities share."""
-    return sum(max(0, min(a.end, b.end) - max(a.start, b.start)) for a in one.spans for b in other.spans)
+    closest = max(others, key=closeness, default=None)  # of equals the first in the text
+    kind: ErrorKind = alone
+    if closest is not None:
+        kind = "type" if closest.spans == entity.spans else "boundary" if closest.label == entity.label else "both"
+    return Mistake(kind, number, entity, closest) if alone == "missed" else Mistake(kind, number, closest, entity)
 
 
 def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
-
-
-Boundaries = Literal["exact", "overlap"]
 
 
 @dataclass(frozen=True)
@@ -214,17 +182,9 @@ class Confusion:
         names = (*self.labels, None)
         return [[self.counts.get((row, column), 0) for column in names] for row in names]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Labels and matrix as plain data."""
-        return {"labels": list(self.labels), "matrix": self.matrix}
-
 
 def confusion(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    boundaries: Boundaries = "exact",
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], boundaries: Literal["exact", "overlap"] = "exact"
 ) -> Confusion:
     """The confusion matrix of labels.
 
@@ -235,7 +195,7 @@ def confusion(
         raise ValueError(f"unknown boundaries {boundaries!r}; use exact or overlap")
     mode: Mode = "exact" if boundaries == "exact" else "type"
     counts: Counter[tuple[str | None, str | None]] = Counter()
-    for reference, prediction in pair(gold, found, allow_missing):
+    for reference, prediction in pair(gold, found):
         for verdict, right, answer in match(reference.entities, prediction.entities, mode):
             if mode == "exact" and verdict == "incorrect" and right and answer:
                 counts[right.label, None] += 1
@@ -249,7 +209,6 @@ def confusion(
 # Errors that moved from one system to another
 
 
-WayWrong = Literal["missed", "spurious"]
 Move = Literal["fixed", "broken", "both"]
 MOVES: tuple[Move, ...] = get_args(Move)
 
@@ -257,7 +216,7 @@ MOVES: tuple[Move, ...] = get_args(Move)
 class Error(NamedTuple):
     """A gold or found entity without credit."""
 
-    kind: WayWrong
+    kind: Literal["missed", "spurious"]
     document: int
     """The index of the gold document."""
     entity: Entity
@@ -296,35 +255,25 @@ class Moved:
 
 
 def errors_of(
-    gold: Sequence[Document],
-    runs: Sequence[Sequence[Document]],
-    mode: Mode = "strict",
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], runs: Sequence[Sequence[Document]], mode: Mode = "strict", *, allow_missing: bool = False
 ) -> dict[Error, float]:
-    """The errors of a system, each with the share of runs that make it."""
-    times = Counter(
-        Error(kind, number, entity)
-        for run in runs
-        for number, (reference, prediction) in enumerate(pair(gold, run, allow_missing))
-        for kind, entity in wrong(reference.entities, prediction.entities, mode)
-    )
+    """The errors of a system, entities in no correct pair, each with the share of runs that make it."""
+    times: Counter[Error] = Counter()
+    for run in runs:
+        for number, (reference, prediction) in enumerate(pair(gold, run, allow_missing)):
+            missed, spurious = set(reference.entities), set(prediction.entities)
+            if mode == "fragments":
+                missed, spurious = fragments(missed), fragments(spurious)
+            if mode in ("strict", "fragments"):  # equality needs no matching
+                missed, spurious = missed - spurious, spurious - missed
+            else:
+                for verdict, right, answer in match(missed, spurious, mode):
+                    if verdict == "correct" and right is not None and answer is not None:
+                        missed.remove(right)
+                        spurious.remove(answer)
+            times.update(Error("missed", number, entity) for entity in missed)
+            times.update(Error("spurious", number, entity) for entity in spurious)
     return {error: count / len(runs) for error, count in times.items()}
-
-
-def wrong(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> set[tuple[WayWrong, Entity]]:
-    """The errors of one document: each entity on either side that is in no correct pair."""
-    if mode == "fragments":
-        gold, found = fragments(gold), fragments(found)
-    gold_set, found_set = set(gold), set(found)
-    if mode in ("strict", "fragments"):  # equality needs no matching
-        gold_set, found_set = gold_set - found_set, found_set - gold_set
-    else:
-        for verdict, right, answer in match(gold_set, found_set, mode):
-            if verdict == "correct" and right is not None and answer is not None:
-                gold_set.remove(right)
-                found_set.remove(answer)
-    return {("missed", entity) for entity in gold_set} | {("spurious", entity) for entity in found_set}
 
 
 def moved(first: Mapping[Error, float], second: Mapping[Error, float]) -> Moved:

@@ -8,11 +8,10 @@ the entities can change a score. Nested, crossing, multi-label and discontinuous
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import heappop, heappush
 from itertools import accumulate
 from os.path import commonprefix
 from typing import Literal, NamedTuple
@@ -122,93 +121,46 @@ NOWHERE = -1
 def heaviest(edges: Sequence[Mapping[int, int]]) -> list[int]:
     """The heaviest one-to-one assignment of a sparse bipartite graph, exact: the column of every row, or NOWHERE.
 
-    `edges[row][column]` is a positive weight; a missing edge cannot be used. Rows are added one at a time; each looks
-    for the cheapest way to make room for itself (shortest augmenting path with potentials: Kuhn 1955, Edmonds and Karp
-    1972). The search never leaves the row's connected component and ends at the first free column, so a graph with few
-    edges costs about as much as reading it.
+    `edges[row][column]` is a positive weight; a missing edge cannot be used. Rows are added one at a time. A new row
+    may take a column from another row, which then moves on to a third or stays alone; of all such paths the one with
+    the largest gain is taken, which keeps the assignment the heaviest (Kuhn 1955, Edmonds and Karp 1972). Rows that
+    have a column already cannot gain by moving among themselves, so a path never gains more than at any of its columns:
+    one that is not ahead of the best complete path is dropped, and sparse graphs cost about as much as reading them.
     """
     assigned = [NOWHERE] * len(edges)
     holder: dict[int, int] = {}
-    row_price = [0] * len(edges)
-    column_price: dict[int, int] = {}
-    for row in range(len(edges)):
-        _insert(row, edges, assigned, holder, row_price, column_price)
+    for new, weights in enumerate(edges):
+        gain = {new: 0}  # by row: the gain when it has to leave its column
+        gain_at: dict[int, int] = {}  # by column
+        came_from: dict[int, int] = {}
+        best, row, column = 0, new, NOWHERE  # the last step of the best path
+        limit = max(weights.values(), default=0)
+        waiting = deque([new])
+        while waiting and best < limit:
+            mover = waiting.popleft()
+            if gain[mover] > best:
+                best, row, column = gain[mover], mover, NOWHERE
+            for wish, weight in edges[mover].items():
+                total = gain[mover] + weight
+                if total <= max(best, gain_at.get(wish, 0)):
+                    continue
+                gain_at[wish], came_from[wish] = total, mover
+                if wish not in holder:
+                    best, row, column = total, mover, wish
+                else:
+                    gain[holder[wish]] = total - edges[holder[wish]][wish]
+                    waiting.append(holder[wish])
+        while best:
+            freed, assigned[row] = assigned[row], column
+            if column != NOWHERE:
+                holder[column] = row
+            if row == new:
+                break
+            row, column = came_from[freed], freed
     return assigned
 
 
-def _insert(
-    new: int,
-    edges: Sequence[Mapping[int, int]],
-    assigned: list[int],
-    holder: dict[int, int],
-    row_price: list[int],
-    column_price: dict[int, int],
-) -> None:
-    """Adds one row and moves others along the path that costs least, keeping the assignment the heaviest.
-
-    Prices prove it: price(row) + price(column) >= weight everywhere, equal on assigned edges, and zero for rows and
-    columns that are alone. Staying alone is a private column of weight zero, at the cost of the row's whole price.
-    """
-    row_price[new] = max((weight - column_price.get(c, 0) for c, weight in edges[new].items()), default=0)
-    if row_price[new] <= 0:
-        row_price[new] = 0
-        return
-    row_distance = {new: 0}
-    column_distance: dict[int, int] = {}
-    came_from: dict[int, int] = {}
-    frontier: list[
-        tuple[int, bool, int]
-    ] = []  # cost, whether the column is held, column: at equal cost free ones first
-    alone, alone_cost = new, row_price[new]
-
-    row, distance = new, 0
-    while True:
-        for column, weight in edges[row].items():
-            cost = distance + row_price[row] + column_price.get(column, 0) - weight
-            if cost < alone_cost and cost < column_distance.get(column, alone_cost):
-                column_distance[column] = cost
-                came_from[column] = row
-                heappush(frontier, (cost, column in holder, column))
-        while frontier and frontier[0][0] > column_distance[frontier[0][2]]:
-            heappop(frontier)  # an older, dearer path to a column that has a cheaper one by now
-        if not frontier or frontier[0][0] >= alone_cost:
-            goal, length = NOWHERE, alone_cost
-            break
-        distance, held, column = heappop(frontier)
-        if not held:
-            goal, length = column, distance
-            break
-        row = holder[column]
-        row_distance[row] = distance
-        if distance + row_price[row] < alone_cost:
-            alone, alone_cost = row, distance + row_price[row]
-
-    for reached, cost in row_distance.items():
-        column = assigned[reached]
-        row_price[reached] -= length - cost
-        if column != NOWHERE:
-            column_price[column] = column_price.get(column, 0) + length - cost
-    _shift(goal, alone, new, assigned, holder, came_from)
-
-
-def _shift(
-    goal: int, alone: int, new: int, assigned: list[int], holder: dict[int, int], came_from: Mapping[int, int]
-) -> None:
-    """Moves every row on the path one column on: the last to the free goal or to nowhere, the new one to the first."""
-    row, column = (alone, NOWHERE) if goal == NOWHERE else (came_from[goal], goal)
-    while True:
-        freed, assigned[row] = assigned[row], column
-        if column != NOWHERE:
-            holder[column] = row
-        if row == new:
-            return
-        row, column = came_from[freed], freed
-
-
 # Pairs of gold and found documents
-
-
-DocumentKey = tuple[str, int]
 
 
 def pair(
@@ -222,14 +174,21 @@ def pair(
     """
     gold_keys, by_key = keys_of(gold), dict(zip(keys_of(found), found, strict=True))
     known = set(gold_keys)
+
+    def refuse(keys: list[tuple[str, int]], side: str, other: str, fix: str) -> None:
+        if keys:
+            named = ", ".join(repr(id) for id, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
+            raise ValueError(
+                f"{len(keys)} {side} documents have no {other} counterpart of the same id ({named}); {fix}"
+            )
+
     if len(gold) == len(found) and not by_key.keys() & known:
         pairs = list(zip(gold, found, strict=True))
     else:
-        extra = [key for key in by_key if key not in known]
-        _refuse(extra, "predicted", "gold", "remove them or add their gold")
-        missing = [key for key in gold_keys if key not in by_key]
+        refuse([key for key in by_key if key not in known], "predicted", "gold", "remove them or add their gold")
         if not allow_missing:
-            _refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
+            missing = [key for key in gold_keys if key not in by_key]
+            refuse(missing, "gold", "predicted", "predict them, or let them count as empty (--allow-missing)")
         pairs = [(g, by_key.get(key) or replace(g, entities=())) for key, g in zip(gold_keys, gold, strict=True)]
     for reference, prediction in pairs:
         if reference.text != prediction.text:
@@ -237,7 +196,7 @@ def pair(
     return pairs
 
 
-def keys_of(documents: Iterable[Document]) -> list[DocumentKey]:
+def keys_of(documents: Iterable[Document]) -> list[tuple[str, int]]:
     """Ids with a running number, so that rows that share an id stay apart."""
     seen: Counter[str] = Counter()
     keys = []
@@ -245,13 +204,6 @@ def keys_of(documents: Iterable[Document]) -> list[DocumentKey]:
         keys.append((document.id, seen[document.id]))
         seen[document.id] += 1
     return keys
-
-
-def _refuse(keys: Sequence[DocumentKey], side: str, other: str, fix: str) -> None:
-    """One error that names the documents only one side has."""
-    if keys:
-        named = ", ".join(repr(id) for id, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
-        raise ValueError(f"{len(keys)} {side} documents have no {other} counterpart of the same id ({named}); {fix}")
 
 
 def _difference(gold: Document, found: Document) -> str:
@@ -325,22 +277,9 @@ class SentenceIndex:
 # row for each sentence where the gold has a document. Both sides are compared without white space.
 
 
-_HEAD = 24
-"""The number of first characters by which a document is looked up."""
-
 # How the Penn Treebank's tokenizer, and many taggers with it, write brackets, quotes and slashes.
-_ESCAPED = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-    "``": '"',
-    "''": '"',
-    "\\/": "/",
-    "\\*": "*",
-}
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_ESCAPED |= {"``": '"', "''": '"', "\\/": "/", "\\*": "*"}
 
 
 class Realigned(NamedTuple):
@@ -371,21 +310,18 @@ def realign(gold: Sequence[Document], found: Sequence[Document]) -> Realigned:
     for candidates in (found, [_unescaped(document) for document in found]):
         stream = _Stream(candidates)
         if pairs and all(_squeezed(w.text) == text for (w, _), text in zip(pairs, stream.texts, strict=True)):
-            starts = list(zip(stream.starts, (reference for reference, _ in pairs), strict=True))
-            return Realigned(stream.onto(starts), (_note(len(pairs), len(found)),))
-        tiles, unfit = _tiles(gold, stream)
+            tiles, unfit = [(start, w) for start, (w, _) in zip(stream.starts, pairs, strict=True)], None
+        else:
+            tiles, unfit = _tiles(gold, stream)
         if unfit is None:
-            return Realigned(stream.onto(tiles), (_note(len(tiles), len(found)),))
+            note = (
+                f"the predictions ({len(found)} rows) were put onto the texts of {len(tiles)} gold documents by their "
+                "characters, white space aside"
+            )
+            return Realigned(stream.onto(tiles), (note,))
     if pairs or known.keys() & set(names):
         return Realigned(list(found))  # they share ids, so `pair` can say what is wrong
     raise ValueError(unfit)
-
-
-def _note(documents: int, rows: int) -> str:
-    return (
-        f"the predictions ({rows} rows) were put onto the texts of {documents} gold documents by their characters, "
-        "white space aside"
-    )
 
 
 def _squeezed(text: str) -> str:
@@ -412,32 +348,25 @@ class _Stream:
         starts = [start for start, _ in tiles]
         places = [[at for at, sign in enumerate(tile.text) if not sign.isspace()] for _, tile in tiles]
         moved: list[list[Entity]] = [[] for _ in tiles]
-        for row, entity, spans in self._entities():
-            number = bisect_right(starts, spans[0].start) - 1
-            start, own = starts[number], places[number]
-            if max(span.end for span in spans) > start + len(own):
-                raise ValueError(
-                    f"predicted document {row.id!r}: {entity.label!r} at {entity.start}-{entity.end} goes beyond the "
-                    f"end of the gold document {tiles[number][1].id!r}; give both sides the same documents"
-                )
-            fragments = tuple(Span(own[a - start], own[b - start - 1] + 1) for a, b in spans)
-            moved[number].append(replace(entity, spans=fragments))
-        return [replace(tile, entities=tuple(entities)) for (_, tile), entities in zip(tiles, moved, strict=True)]
-
-    def _entities(self) -> Iterator[tuple[Document, Entity, tuple[Span, ...]]]:
-        """Every entity with its fragments as positions in the stream."""
-        for start, document in zip(self.starts, self.documents, strict=True):
+        for first, document in zip(self.starts, self.documents, strict=True):
             if not document.entities:
                 continue
-            before = list(accumulate((not sign.isspace() for sign in document.text), initial=start))
+            before = list(accumulate((not sign.isspace() for sign in document.text), initial=first))
             for entity in document.entities:
-                spans = tuple(Span(before[s], before[e]) for s, e in entity.spans)
+                where = f"predicted document {document.id!r}: {entity.label!r} at {entity.start}-{entity.end}"
+                spans = [Span(before[start], before[end]) for start, end in entity.spans]  # in the stream
                 if any(span.width == 0 for span in spans):
+                    raise ValueError(f"{where} holds nothing but white space; remove it")
+                number = bisect_right(starts, spans[0].start) - 1
+                start, own = starts[number], places[number]
+                if max(span.end for span in spans) > start + len(own):
                     raise ValueError(
-                        f"predicted document {document.id!r}: {entity.label!r} at {entity.start}-{entity.end} holds "
-                        "nothing but white space; remove it"
+                        f"{where} goes beyond the end of the gold document {tiles[number][1].id!r}; "
+                        "give both sides the same documents"
                     )
-                yield document, entity, spans
+                fragments = tuple(Span(own[a - start], own[b - start - 1] + 1) for a, b in spans)
+                moved[number].append(replace(entity, spans=fragments))
+        return [replace(tile, entities=tuple(entities)) for (_, tile), entities in zip(tiles, moved, strict=True)]
 
 
 def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, Document]], str | None]:
@@ -449,8 +378,8 @@ def _tiles(gold: Sequence[Document], stream: _Stream) -> tuple[list[tuple[int, D
     texts = [_squeezed(document.text) for document in gold]
     by_head: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
-        for size in {min(len(text), _HEAD)} - {0}:
-            by_head.setdefault(text[:size], []).append(number)
+        if text:
+            by_head.setdefault(text[:24], []).append(number)
     sizes = sorted({len(head) for head in by_head}, reverse=True)
     tiles: list[tuple[int, Document]] = [(0, document) for document, text in zip(gold, texts, strict=True) if not text]
     used: set[int] = set()

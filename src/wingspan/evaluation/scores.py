@@ -16,6 +16,7 @@ from wingspan.evaluation.matching import Match, Mode, SentenceIndex, Verdict, ma
 from wingspan.text import Document, Entity, Span
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+FIGURES = ("precision", "recall", "f1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,8 @@ class Counts:
 
     def to_dict(self) -> dict[str, float]:
         """The figures, then the counts; `gold` is the support."""
-        names = ("precision", "recall", "f1", "tp", "fp", "fn", "gold", "found")
-        verdicts: tuple[Verdict, ...] = get_args(Verdict)
-        return {name: getattr(self, name) for name in (*names, *verdicts)}
+        names = (*FIGURES, "tp", "fp", "fn", "gold", "found", *get_args(Verdict))
+        return {name: getattr(self, name) for name in names}
 
 
 class Average(NamedTuple):
@@ -86,10 +86,8 @@ class Average(NamedTuple):
     @classmethod
     def of(cls, parts: Iterable[Counts]) -> Average:
         """The mean of each figure; zeros if there is nothing to average."""
-        rows = [(part.precision, part.recall, part.f1) for part in parts]
-        if not rows:
-            return cls(0.0, 0.0, 0.0, 0)
-        precision, recall, f1 = (sum(column) / len(rows) for column in zip(*rows, strict=True))
+        rows = list(parts)
+        precision, recall, f1 = (sum(getattr(row, name) for row in rows) / max(len(rows), 1) for name in FIGURES)
         return cls(precision, recall, f1, len(rows))
 
 
@@ -186,10 +184,9 @@ def remarks_on(pairs: Sequence[tuple[Document, Document]], missing: int) -> tupl
         name: sum(len(entities) - len(set(entities)) for entities in side)
         for name, side in zip(("gold", "found"), sides, strict=True)
     }
-    by_position = any(prediction.id != reference.id for reference, prediction in pairs)
     coverage = {"documents": len(pairs), "without_prediction": missing, "repeated": twice}
     notes = []
-    if by_position:
+    if any(prediction.id != reference.id for reference, prediction in pairs):
         notes.append("no id occurs on both sides, so documents were paired by position")
     if missing:
         notes.append(f"{missing} of {len(pairs)} documents have no prediction and count as predicted empty")
@@ -261,7 +258,12 @@ def typing(gold: Sequence[Document], guessed: Sequence[Document], *, allow_missi
         right, guesses = _by_spans(reference.entities), _by_spans(prediction.entities)
         for spans, labels in guesses.items():
             if len(labels) > len(right.get(spans, ())):
-                raise ValueError(_not_given(reference, spans, labels, right.get(spans, set())))
+                where = ";".join(f"{span.start}-{span.end}" for span in spans)
+                raise ValueError(
+                    f"document {reference.id!r}: {len(labels)} guessed labels at {where} ({', '.join(sorted(labels))}),"
+                    f" where the gold has {len(right.get(spans, ()))}; typing takes one guess per gold label of a given"
+                    " span, use recognition for found spans"
+                )
         for spans, labels in right.items():
             answers = guesses.get(spans, set())
             total.update(labels)
@@ -282,15 +284,6 @@ def _by_spans(entities: Iterable[Entity]) -> dict[tuple[Span, ...], set[str]]:
     for entity in entities:
         labels.setdefault(entity.spans, set()).add(entity.label)
     return labels
-
-
-def _not_given(document: Document, spans: tuple[Span, ...], guesses: set[str], gold: set[str]) -> str:
-    """Why a guess is not a typing of given spans."""
-    where = ";".join(f"{span.start}-{span.end}" for span in spans)
-    return (
-        f"document {document.id!r}: {len(guesses)} guessed labels at {where} ({', '.join(sorted(guesses))}), where the"
-        f" gold has {len(gold)}; typing takes one guess per gold label of a given span, use recognition for found spans"
-    )
 
 
 # The two protocols
@@ -346,7 +339,7 @@ class ScoreRow(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The three figures as plain data."""
-        return {name: getattr(self, name).to_dict() for name in ("precision", "recall", "f1")}
+        return {name: getattr(self, name).to_dict() for name in FIGURES}
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -365,7 +358,7 @@ def over_seeds(runs: Sequence[Scores | TypingScores]) -> dict[str, Any]:
         figures = {name: {"accuracy": accuracy.to_dict()} for name, accuracy in rows[:-1]}
         return {"protocol": "typing", "runs": len(runs), "accuracy": rows[-1][1].to_dict(), "labels": figures}
     found = [run for run in runs if isinstance(run, Scores)]
-    labels, averages = label_rows(found), average_rows(found)
+    labels, averages = score_rows(found)
     return {
         "protocol": "recognition",
         "mode": found[0].mode,
@@ -382,30 +375,23 @@ def accuracy_rows(runs: Sequence[TypingScores]) -> list[tuple[str, Spread]]:
     return [*rows, ("all", spread(run.accuracy for run in runs))]
 
 
-def label_rows(runs: Sequence[Scores]) -> list[ScoreRow]:
-    """One row for each label. A label on neither side of a run counts as zero there."""
-    _check(runs)
-    names = sorted({label for run in runs for label in run.labels})
-    return [_row(name, [run.labels.get(name, Counts()) for run in runs]) for name in names]
+def score_rows(runs: Sequence[Scores]) -> tuple[list[ScoreRow], list[ScoreRow]]:
+    """A row for each label, and the rows `micro`, `macro` and `document_macro`.
 
-
-def average_rows(runs: Sequence[Scores]) -> list[ScoreRow]:
-    """The rows `micro`, `macro` and `document_macro`."""
-    _check(runs)
-    return [_row(name, [getattr(run, name) for run in runs]) for name in ("micro", "macro", "document_macro")]
-
-
-def _row(name: str, parts: Sequence[Counts | Average]) -> ScoreRow:
-    return ScoreRow(
-        name, spread(p.precision for p in parts), spread(p.recall for p in parts), spread(p.f1 for p in parts)
-    )
-
-
-def _check(runs: Sequence[Scores]) -> None:
-    """Refuses runs that were scored by different rules: they have no mean."""
+    A label on neither side of a run counts as zero there. Runs that were scored in different modes have no mean.
+    """
     modes = sorted({run.mode for run in runs})
     if len(modes) > 1:
         raise ValueError(f"these runs were scored in different modes ({', '.join(modes)}); score them in one")
+
+    def row(name: str, parts: Sequence[Counts | Average]) -> ScoreRow:
+        return ScoreRow(name, *(spread(getattr(part, figure) for part in parts) for figure in FIGURES))
+
+    labels = sorted({label for run in runs for label in run.labels})
+    return (
+        [row(label, [run.labels.get(label, Counts()) for run in runs]) for label in labels],
+        [row(name, [getattr(run, name) for run in runs]) for name in ("micro", "macro", "document_macro")],
+    )
 
 
 # Subsets of discontinuous entities, as the literature reports them beside the scores of all entities
@@ -438,11 +424,10 @@ def by_continuity(
         "sentences": discontinuous_sentences(gold, found, allow_missing),
         "fragments": (gold, found),
     }
+    modes: dict[str, Mode] = {"fragments": "fragments"}
     return {
-        name: recognition(
-            *sides[name], "fragments" if name == "fragments" else "strict", allow_missing=allow_missing
-        ).micro
-        for name in PARTS
+        name: recognition(*both, modes.get(name, "strict"), allow_missing=allow_missing).micro
+        for name, both in sides.items()
     }
 
 
@@ -460,11 +445,8 @@ def discontinuous_documents(
     gold: Sequence[Document], found: Sequence[Document], allow_missing: bool = False
 ) -> tuple[list[Document], list[Document]]:
     """The documents whose gold has a discontinuous entity, with all their entities."""
-    kept = [
-        (reference, prediction)
-        for reference, prediction in pair(gold, found, allow_missing)
-        if any(entity.discontinuous for entity in reference.entities)
-    ]
+    pairs = pair(gold, found, allow_missing)
+    kept = [both for both in pairs if any(entity.discontinuous for entity in both[0].entities)]
     return [reference for reference, _ in kept], [prediction for _, prediction in kept]
 
 

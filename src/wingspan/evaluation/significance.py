@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wingspan.evaluation.matching import Mode, fragments, match, pair
-from wingspan.evaluation.scores import Counts, of, tally
+from wingspan.evaluation.scores import FIGURES, Counts, of, tally
 from wingspan.text import Document, Entity
 
 ROUNDING = 1e-9
@@ -65,28 +65,18 @@ def bootstrap_p(samples: FloatArray, observed: FloatArray) -> FloatArray:
 
     See: Efron and Tibshirani 1993, algorithm 16.2; Berg-Kirkpatrick et al. 2012.
     """
-    return as_extreme(np.abs(samples - observed), observed)
+    return randomization_p(samples - observed, observed)
 
 
 def randomization_p(samples: FloatArray, observed: FloatArray) -> FloatArray:
     """How often exchanged answers differ by at least as much, two-sided.  (N, K), (K,) -> (K,)"""
-    return as_extreme(np.abs(samples), observed)
-
-
-def as_extreme(distances: FloatArray, observed: FloatArray) -> FloatArray:
-    """The share of samples at least as far off as the observed value, which counts as one of them."""
-    beyond = (distances >= np.abs(observed) - ROUNDING).sum(0)
-    share: FloatArray = (1 + beyond) / (1 + len(distances))
+    beyond = (np.abs(samples) >= np.abs(observed) - ROUNDING).sum(0)
+    share: FloatArray = (1 + beyond) / (1 + len(samples))  # the observed difference is one of them
     return share
 
 
 def system_intervals(
-    table: CountTable,
-    systems: Sequence[Sequence[int]],
-    *,
-    samples: int = 1000,
-    seed: int = 1,
-    confidence: float = 0.95,
+    table: CountTable, systems: Sequence[Sequence[int]], *, samples: int = 1000, seed: int = 1, confidence: float = 0.95
 ) -> tuple[list[list[tuple[ConfidenceInterval, ConfidenceInterval, ConfidenceInterval]]], FloatArray]:
     """Precision, recall and F1 with intervals for each system and row; and the F1s of the samples behind them.
 
@@ -99,9 +89,9 @@ def system_intervals(
     found = []
     for at, system in enumerate(systems):
         observed = runs[list(system)].mean(0)
-        precision, recall, f1 = (intervals(drawn[:, at, :, k], observed[:, k], confidence) for k in range(len(FIGURES)))
+        precision, recall, f1 = (intervals(drawn[:, at, :, k], observed[:, k], confidence) for k in range(3))
         found.append(list(zip(precision, recall, f1, strict=True)))
-    return found, drawn[..., FIGURES.index("f1")]
+    return found, drawn[..., F1]
 
 
 def differences(
@@ -117,7 +107,7 @@ def differences(
     p-values of labels are corrected for each other; micro and macro are tested once each and stay as they are.
     """
     first, second = systems
-    f1 = table.figures()[..., FIGURES.index("f1")]
+    f1 = table.figures()[..., F1]
     observed = f1[list(second)].mean(0) - f1[list(first)].mean(0)  # (rows,)
     moved = drawn[:, 1] - drawn[:, 0]
     wins = (moved > ROUNDING).mean(0) + (np.abs(moved) <= ROUNDING).mean(0) / 2
@@ -125,13 +115,11 @@ def differences(
     by_chance: list[float] | list[None] = [None] * len(observed)
     if len(first) == len(second) == 1:
         tossed = randomization(table.counts[:, first[0]], table.counts[:, second[0]], len(drawn), seed)
-        by_chance = randomization_p(tossed[..., FIGURES.index("f1")], observed).tolist()
-    ranges = intervals(moved, observed, confidence)
-    figures = zip(ranges, wins.tolist(), by_bootstrap.tolist(), by_chance, strict=True)
-    rows = [Difference(*between, won, p, chance, 1.0) for between, won, p, chance in figures]
-    adjusted = holm([row.p for row in rows[len(AVERAGES) :]])
-    corrections = [*(row.p for row in rows[: len(AVERAGES)]), *adjusted]
-    return table.named([row._replace(p_holm=p) for row, p in zip(rows, corrections, strict=True)])
+        by_chance = randomization_p(tossed[..., F1], observed).tolist()
+    columns = zip(intervals(moved, observed, confidence), wins.tolist(), by_bootstrap.tolist(), by_chance, strict=True)
+    rows = [Difference(*between, won, p, chance, 1.0) for between, won, p, chance in columns]
+    adjusted = [row.p for row in rows[:2]] + holm([row.p for row in rows[2:]])
+    return table.named([row._replace(p_holm=p) for row, p in zip(rows, adjusted, strict=True)])
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -176,24 +164,19 @@ def bootstrap(
     """
     units = len(counts)
     of_documents, of_runs = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(2))
-    shares = np.stack([drawn_runs(of_runs, system, counts.shape[1], samples) for system in systems], 1)
+    shares = np.zeros((samples, len(systems), counts.shape[1]))  # the weight of each run
+    for at, system in enumerate(systems):
+        draws = max(len(system) - 1, 1)
+        chosen = np.array(system)[of_runs.integers(0, len(system), (samples, draws))]
+        np.add.at(shares[:, at], (np.arange(samples)[:, None], chosen), 1 / draws)
     results = []
-    for chosen in parts(samples, units):
-        size = chosen.stop - chosen.start
-        draws = of_documents.integers(0, units, (size, units)) + units * np.arange(size)[:, None]
-        times = np.bincount(draws.ravel(), minlength=size * units).reshape(size, units)
-        each = figures(product(times.astype(np.float32), counts))  # (size, runs, rows, 3)
-        results.append(np.einsum("nsr,nrlf->nslf", shares[chosen], each))
+    for part in parts(samples, units):
+        size = part.stop - part.start
+        drawn = of_documents.integers(0, units, (size, units)) + units * np.arange(size)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=size * units).reshape(size, units)
+        each = figures(np.tensordot(times.astype(np.float32), counts, 1))  # (size, runs, rows, 3)
+        results.append(np.einsum("nsr,nrlf->nslf", shares[part], each))
     return np.concatenate(results)
-
-
-def drawn_runs(rng: np.random.Generator, system: Sequence[int], runs: int, samples: int) -> npt.NDArray[np.float64]:
-    """The weight of each run in each sample.  (samples, runs)"""
-    draws = max(len(system) - 1, 1)
-    chosen = np.array(system)[rng.integers(0, len(system), (samples, draws))]
-    shares = np.zeros((samples, runs))
-    np.add.at(shares, (np.arange(samples)[:, None], chosen), 1 / draws)
-    return shares
 
 
 def randomization(
@@ -209,10 +192,9 @@ def randomization(
     gap = second - first
     gap = gap[gap.any((1, 2))]  # exchanging equal answers changes nothing
     results = []
-    for chosen in parts(samples, len(gap)):
-        size = chosen.stop - chosen.start
-        tails = rng.random((size, len(gap)), dtype=np.float32) < 0.5
-        moved = product(np.where(tails, np.float32(-1), np.float32(1)), gap)  # (size, 1 + labels, 3)
+    for part in parts(samples, len(gap)):
+        tails = rng.random((part.stop - part.start, len(gap)), dtype=np.float32) < 0.5
+        moved = np.tensordot(np.where(tails, np.float32(-1), np.float32(1)), gap, 1)  # (size, 1 + labels, 3)
         results.append(figures((both + moved) / 2) - figures((both - moved) / 2))
     return np.concatenate(results)
 
@@ -224,19 +206,12 @@ def parts(samples: int, units: int) -> Iterator[slice]:
         yield slice(start, min(start + step, samples))
 
 
-def product(draws: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> FloatArray:
-    """Summed counts of each sample.  (samples, units) x (units, ...) -> (samples, ...)"""
-    flat = counts.reshape(len(counts), int(np.prod(counts.shape[1:])))
-    return (draws @ flat).reshape(len(draws), *counts.shape[1:])
-
-
 # Counts of every document, run and label
 
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
-AVERAGES = ("micro", "macro")
-FIGURES = ("precision", "recall", "f1")
+F1 = FIGURES.index("f1")
 T = TypeVar("T")
 
 
@@ -281,39 +256,33 @@ class CountTable:
 
 
 def tabulate(
-    gold: Sequence[Document],
-    runs: Sequence[Sequence[Document]],
-    mode: Mode = "strict",
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], runs: Sequence[Sequence[Document]], mode: Mode = "strict", *, allow_missing: bool = False
 ) -> CountTable:
     """Counts the runs against the gold as `recognition` does, unit by unit."""
     pairs = [pair(gold, run, allow_missing) for run in runs]
-    names: dict[str | int, int] = {}
-    unit_of = [
-        names.setdefault(number if document.group is None else document.group, len(names))
-        for number, document in enumerate(gold)
-    ]
-    units = [""] * len(names)
-    for document, unit in zip(gold, unit_of, strict=True):
-        units[unit] = document.id if document.group is None else document.group
+    names: dict[str | int, str] = {}  # of units
+    unit_of = []
+    for number, document in enumerate(gold):
+        key = number if document.group is None else document.group
+        names.setdefault(key, document.id if document.group is None else document.group)
+        unit_of.append(key)
+    rows = {key: row for row, key in enumerate(names)}
     documents = [document for side in (gold, *runs) for document in side]
     labels = sorted({entity.label for document in documents for entity in document.entities})
     place = {label: at for at, label in enumerate(labels, 1)}
-    counts = np.zeros((len(units), len(runs), 1 + len(labels), 3), dtype=np.float32)
+    counts = np.zeros((len(names), len(runs), 1 + len(labels), 3), dtype=np.float32)
     for run, answered in enumerate(pairs):
-        for unit, (reference, prediction) in zip(unit_of, answered, strict=True):
+        for key, (reference, prediction) in zip(unit_of, answered, strict=True):
             present = {entity.label for entity in (*reference.entities, *prediction.entities)}
             if not present:
                 continue
-            here = counts[unit, run]
+            here = counts[rows[key], run]
             together = counted(reference.entities, prediction.entities, mode)
             here[0] += together
             for label in present:
-                same = len(present) == 1  # the label's entities are all entities
                 sides = of(label, reference.entities), of(label, prediction.entities)
-                here[place[label]] += together if same else counted(*sides, mode)
-    return CountTable(tuple(units), tuple(labels), counts)
+                here[place[label]] += together if len(present) == 1 else counted(*sides, mode)
+    return CountTable(tuple(names.values()), tuple(labels), counts)
 
 
 def counted(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> tuple[float, float, float]:
@@ -333,12 +302,10 @@ def figures(sums: FloatArray) -> npt.NDArray[np.float64]:
     (..., 1 + labels, 3) -> (..., 2 + labels, 3)
     """
     tp, found, gold = np.moveaxis(sums.astype(np.float64), -1, 0)
-    each = np.stack([share(tp, found), share(tp, gold), share(2 * tp, found + gold)], -1)  # (..., 1 + labels, 3)
+    shares = ((tp, found), (tp, gold), (2 * tp, found + gold))  # 0.0 where the whole is 0
+    each = np.stack(
+        [100 * np.divide(part, whole, out=np.zeros_like(part), where=whole > 0) for part, whole in shares], -1
+    )  # (..., 1 + labels, 3)
     occurs = ((found + gold)[..., 1:] > 0)[..., None]
     macro = (each[..., 1:, :] * occurs).sum(-2, keepdims=True) / np.maximum(occurs.sum(-2, keepdims=True), 1)
     return np.concatenate([each[..., :1, :], macro, each[..., 1:, :]], -2)
-
-
-def share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """The part in percent; 0.0 where the whole is 0."""
-    return 100 * np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

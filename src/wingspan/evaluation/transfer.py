@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 
 from wingspan.corpora.label_map import LabelMap
 from wingspan.evaluation.scores import Scores, recognition
@@ -33,58 +32,25 @@ def transfer_matrix(
     label_map: LabelMap,
 ) -> list[Transfer]:
     """Every model on every corpus's documents. All maps are by corpus; `labels` are the labels each corpus has."""
-    found = []
+
+    def in_target(document: Document, corpus: str, kept: Collection[str]) -> Document:
+        mapped = label_map.mapped(replace(document, dataset=corpus))
+        return replace(only(mapped, kept), dataset="target")
+
+    meanings = {corpus: {label_map.target(corpus, label) for label in own} - {None} for corpus, own in labels.items()}
+    result = []
     for trained, predict in models.items():
         for tested, documents in gold.items():
-            shared = meanings(trained, labels, label_map) & meanings(tested, labels, label_map)
+            shared = sorted(filter(None, meanings[trained] & meanings[tested]))
             scores = None
             if shared:
-                expected = [in_target(document, tested, shared, label_map) for document in documents]
+                expected = [in_target(document, tested, shared) for document in documents]
                 answers = [only(document, labels[trained]) for document in predict(documents)]
-                guessed = [in_target(document, trained, shared, label_map) for document in answers]
-                scores = recognition(expected, guessed)
-            found.append(Transfer(trained, tested, tuple(sorted(shared)), scores))
-    return found
-
-
-def meanings(corpus: str, labels: Mapping[str, Collection[str]], label_map: LabelMap) -> frozenset[str]:
-    """The target's labels that a corpus's labels can mean."""
-    targets = (label_map.target(corpus, label) for label in labels[corpus])
-    return frozenset(target for target in targets if target is not None)
-
-
-def in_target(document: Document, corpus: str, kept: Collection[str], label_map: LabelMap) -> Document:
-    """A document of a corpus in the target's labels, with the kept ones only."""
-    return replace(only(label_map.mapped(replace(document, dataset=corpus)), kept), dataset="target")
+                scores = recognition(expected, [in_target(document, trained, shared) for document in answers])
+            result.append(Transfer(trained, tested, tuple(shared), scores))
+    return result
 
 
 def only(document: Document, labels: Collection[str]) -> Document:
     """The document with the entities of these labels only; its corpus is silent about others."""
     return replace(document, entities=tuple(entity for entity in document.entities if entity.label in labels))
-
-
-@dataclass(frozen=True)
-class TypeEffect:
-    """The change of a type's F1, in points, when something is added to the training; means over runs."""
-
-    label: str
-    before: float
-    changes: Mapping[str, float]
-
-
-def type_effects(before: Sequence[Scores], added: Mapping[str, Sequence[Scores]]) -> list[TypeEffect]:
-    """The change by each addition, for every type and "micro". A type that a run lacks counts 0."""
-    everything = [*before, *(scores for runs in added.values() for scores in runs)]
-    labels = sorted({label for scores in everything for label in scores.labels})
-    found = []
-    for label in (*labels, "micro"):
-        start = mean_f1(before, label)
-        changes = {name: mean_f1(runs, label) - start for name, runs in added.items()}
-        found.append(TypeEffect(label, start, changes))
-    return found
-
-
-def mean_f1(runs: Sequence[Scores], label: str) -> float:
-    """The mean F1 of a type, or of "micro"."""
-    rows = [scores.micro if label == "micro" else scores.labels.get(label) for scores in runs]
-    return fmean(row.f1 if row is not None else 0.0 for row in rows)

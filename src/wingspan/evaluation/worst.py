@@ -9,7 +9,7 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from wingspan.evaluation.buckets import labels_of_surfaces, surface
-from wingspan.evaluation.errors import ErrorKind, JudgedDocument, Mistake, judge_documents
+from wingspan.evaluation.errors import ErrorKind, Mistake, judge_documents
 from wingspan.evaluation.matching import SentenceIndex
 from wingspan.text import Document, Entity, Span
 
@@ -61,84 +61,42 @@ class Conflict:
     documents: list[int] = field(default_factory=list)
 
 
-def worst_documents(
-    gold: Sequence[Document], found: Sequence[Document], most: int = 20, *, allow_missing: bool = False
-) -> list[WorstPassage]:
-    """The documents with the most false positives and false negatives; of equals, the lowest F1 first."""
-    passages = (
-        WorstPassage(
-            judged.number,
-            Span(0, len(judged.gold.text)),
-            len(judged.right),
-            len(judged.wrong),
-            len(judged.lost),
-            tuple(judged.mistakes),
-        )
-        for judged in judge_documents(gold, found, allow_missing=allow_missing)
-        if judged.wrong or judged.lost
-    )
-    return nsmallest(most, passages, key=_worst_first)
-
-
 def worst_sentences(
-    gold: Sequence[Document], found: Sequence[Document], most: int = 20, *, allow_missing: bool = False
+    gold: Sequence[Document], found: Sequence[Document], most: int = 20, *, whole_documents: bool = False
 ) -> list[WorstPassage]:
-    """The sentences with the most errors. An entity counts where it starts; no sentence cuts a gold or found one."""
-    passages = (
-        passage
-        for judged in judge_documents(gold, found, allow_missing=allow_missing)
-        if judged.wrong or judged.lost
-        for passage in _by_sentence(judged)
-    )
-    return nsmallest(most, passages, key=_worst_first)
+    """The sentences, or whole documents, with the most errors; of equals, the lowest F1 first.
 
-
-def _worst_first(passage: WorstPassage) -> tuple[int, float, int, Span]:
-    return -passage.fp - passage.fn, passage.f1, passage.document, passage.span
-
-
-def _by_sentence(judged: JudgedDocument) -> Iterable[WorstPassage]:
-    index = SentenceIndex(judged.gold, judged.found.entities)
-
-    def count(entities: Iterable[Entity]) -> Counter[int]:
-        return Counter(index.sentence_of(entity) for entity in entities)
-
-    right, wrong, lost = count(judged.right), count(judged.wrong), count(judged.lost)
-    mistakes: dict[int, list[Mistake]] = {}
-    for mistake in judged.mistakes:
-        by_gold = mistake.gold is not None and judged.lost.get(mistake.gold) is mistake
-        entity = mistake.gold if by_gold else mistake.found
-        assert entity is not None
-        mistakes.setdefault(index.sentence_of(entity), []).append(mistake)
-    for sentence in sorted(wrong.keys() | lost.keys()):
-        yield WorstPassage(
-            judged.number,
-            index.characters(sentence),
-            right[sentence],
-            wrong[sentence],
-            lost[sentence],
-            tuple(mistakes.get(sentence, ())),
-        )
+    An entity counts where it starts; no sentence cuts a gold or found one.
+    """
+    passages = []
+    for judged in judge_documents(gold, found):
+        if not judged.wrong and not judged.lost:
+            continue
+        index = None if whole_documents else SentenceIndex(judged.gold, judged.found.entities)
+        sentence_of = index.sentence_of if index else lambda _: 0
+        right, wrong, lost = (Counter(map(sentence_of, side)) for side in (judged.right, judged.wrong, judged.lost))
+        mistakes: dict[int, list[Mistake]] = {}
+        for mistake in judged.mistakes:
+            by_gold = mistake.gold is not None and judged.lost.get(mistake.gold) is mistake
+            entity = mistake.gold if by_gold else mistake.found
+            assert entity is not None
+            mistakes.setdefault(sentence_of(entity), []).append(mistake)
+        for at in sorted(wrong.keys() | lost.keys()):
+            span = index.characters(at) if index else Span(0, len(judged.gold.text))
+            counts = right[at], wrong[at], lost[at]
+            passages.append(WorstPassage(judged.number, span, *counts, tuple(mistakes.get(at, ()))))
+    return nsmallest(most, passages, key=lambda passage: (-passage.fp - passage.fn, passage.f1, *passage[:2]))
 
 
 def repeated_mistakes(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    most: int | None = None,
-    *,
-    at_least: int = 2,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], most: int | None = None, *, at_least: int = 2
 ) -> list[Repeated]:
     """Mistakes of one kind with the same labels and surfaces (white space aside), the most frequent first."""
     numbers_of: dict[tuple[ErrorKind, str | None, str | None, str | None, str | None], list[int]] = {}
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         for mistake in judged.mistakes:
-            key = (
-                mistake.kind,
-                *_label_and_text(judged.gold, mistake.gold),
-                *_label_and_text(judged.gold, mistake.found),
-            )
-            numbers_of.setdefault(key, []).append(judged.number)
+            gold_side, found_side = (_label_and_text(judged.gold, side) for side in (mistake.gold, mistake.found))
+            numbers_of.setdefault((mistake.kind, *gold_side, *found_side), []).append(judged.number)
     rows = [
         Repeated(*key, len(numbers), tuple(dict.fromkeys(numbers))[:EXAMPLES])
         for key, numbers in numbers_of.items()
@@ -153,17 +111,12 @@ def _label_and_text(document: Document, entity: Entity | None) -> tuple[str | No
 
 
 def label_conflicts(
-    gold: Sequence[Document],
-    found: Sequence[Document],
-    training: Iterable[Document],
-    most: int | None = None,
-    *,
-    allow_missing: bool = False,
+    gold: Sequence[Document], found: Sequence[Document], training: Iterable[Document], most: int | None = None
 ) -> list[Conflict]:
     """Gold or found mentions whose surface has another label in training, most frequent errors first."""
     known = labels_of_surfaces(training)
     rows: dict[tuple[str, str], Conflict] = {}
-    for judged in judge_documents(gold, found, allow_missing=allow_missing):
+    for judged in judge_documents(gold, found):
         for entity in (*judged.right, *judged.wrong, *judged.lost):
             name = surface(judged.gold, entity)
             labels = known.get(name)

@@ -12,16 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wingspan.evaluation.scores import (
-    PARTS,
-    Average,
-    Counts,
-    Scores,
-    TypingScores,
-    accuracy_rows,
-    average_rows,
-    label_rows,
-)
+from wingspan.evaluation.scores import PARTS, Average, Counts, Scores, TypingScores, accuracy_rows, score_rows
 
 AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
 """The names of the rows below the labels; the second macro is that of the n2c2 script."""
@@ -97,7 +88,7 @@ def print_seeds(runs: Sequence[Scores | TypingScores], console: Console) -> None
         Sheet(title, ("label", "accuracy"), rows[:-1], rows[-1:]).show(console)
         return
     recognized = [run for run in runs if isinstance(run, Scores)]
-    averages, labels = average_rows(recognized), label_rows(recognized)
+    labels, averages = score_rows(recognized)
     Sheet(
         f"Recognition, {recognized[0].mode}, mean ± sd over {len(runs)} runs",
         ("label", "precision", "recall", "F1"),
