@@ -96,12 +96,12 @@ def guessed(document: Document) -> Document:
     return replace(document, entities=tuple({Entity("Disease", entity.spans) for entity in document.entities}))
 
 
-SLOW = ("README.md", "docs/analysis.md", "docs/comparing.md", "docs/conditional.md", "docs/encoders.md")
+SLOW = ("analysis.md", "comparing.md", "conditional.md", "encoders.md", "tuning.md", "vectors.md", "README.md")
 PREPARED = {"docs/scoring.md": for_scoring, "docs/errors.md": for_scoring, "docs/analysis.md": for_analysis}
 
 
 def marked(page: Path):
-    return pytest.param(page, marks=pytest.mark.slow if name_of(page) in SLOW else ())
+    return pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ())
 
 
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page)], ids=name_of)
