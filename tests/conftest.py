@@ -13,6 +13,14 @@ hypothesis.settings.register_profile("shared-machine", deadline=None)
 hypothesis.settings.load_profile("shared-machine")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What reads real corpora or encoders is slow."""
+    for item in items:
+        if any("WINGSPAN_" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skipif")):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     """Tiny pretrained encoders, one of each kind; do not change what is in them."""

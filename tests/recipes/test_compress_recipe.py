@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from marks import mostly_slow
 from names import Invented, Listed
 from safetensors import safe_open
 
@@ -39,7 +40,7 @@ def small(name: str, **train) -> Recipe:
     return recipe if recipe.max_width == "auto" else replace(recipe, max_width=5)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", mostly_slow(EVERY, "compress_generate", "compress_generate/supvib"))
 def test_every_variant_trains_and_survives_saving(name, tmp_path):
     folder = tmp_path / "model"
     model = wingspan.train(small(name), train=train_documents(4), output=folder, lexicon=Invented(), device="cpu")
@@ -214,6 +215,7 @@ def test_every_setting_of_table_4_finds_twenty_spans(name, epochs):
     assert recognition(toy(), model.predict(toy())).micro.f1 > 75
 
 
+@pytest.mark.slow
 def test_twenty_spans_are_reconstructed():
     """Oracle 5: with word dropout 0 and weight 1, more than 95 % of the words."""
     settings = {"latent_size": 32, "embedding_size": 16, "hidden": 48, "word_dropout": 0.0}

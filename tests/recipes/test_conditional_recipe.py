@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conditionals import MAP, run_of, small
+from marks import mostly_slow
 from safetensors import safe_open
 from several import TYPES, two_corpora
 
@@ -20,8 +21,10 @@ from wingspan.report.collect import read_label_rows
 from wingspan.training.fit import fit
 from wingspan.training.multi_corpus import read_corpora
 
+EVERY = [f"conditional/{name}" if name else "conditional" for name in conditional.variants]
 
-@pytest.mark.parametrize("name", [f"conditional/{name}" if name else "conditional" for name in conditional.variants])
+
+@pytest.mark.parametrize("name", mostly_slow(EVERY, "conditional", "conditional/multi"))
 def test_every_variant_trains_and_leaves_the_autoencoder_behind(name, tmp_path):
     plan = two_corpora(6, label_map=MAP)
     recipe = small(name, batch_size=4, learning_rate=2e-2)

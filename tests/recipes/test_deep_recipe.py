@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from marks import mostly_slow
 from tiny import ENCODER, of_length, piece_inputs
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel
@@ -82,7 +83,7 @@ def survives(recipe, folder, train, dev):
     return again
 
 
-@pytest.mark.parametrize("variant", KINDS)
+@pytest.mark.parametrize("variant", mostly_slow(KINDS, "", "proposals", "biaffine"))
 def test_variants_train_and_survive_saving(variant, folder, tmp_path):
     name = f"deep_span/{variant}" if variant else "deep_span"
     again = survives(small(name, folder), tmp_path / "model", train_documents(3), dev_documents(1))
@@ -113,7 +114,7 @@ def chinese(number: int, seed: int = 0) -> tuple[Document, ...]:
     return tuple(documents)
 
 
-@pytest.mark.parametrize("variant", ["", "proposals", "paper-genia"])
+@pytest.mark.parametrize("variant", mostly_slow(["", "proposals", "paper-genia"], ""))
 def test_characters_are_units_of_chinese(variant, folder, tmp_path):
     recipe = small(f"deep_span/{variant}" if variant else "deep_span", folder)
     again = survives(recipe, tmp_path / "model", chinese(12), chinese(3, seed=1))

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from marks import mostly_slow
 
 import wingspan
 from trainings import HASHED, alike, dev_documents, first_losses, run_of, tiny, train_documents
@@ -19,6 +20,7 @@ from wingspan.recipes import NAMES, find, variants
 OWN_TESTS = ("deep_span", "compress_generate", "conditional", "discontinuous", "typed_spans")
 ANY_ENCODER = [system for system in NAMES if system not in OWN_TESTS]
 EVERY = [f"{system}/{variant}" if variant else system for system in ANY_ENCODER for variant in variants(system)]
+QUICK = ["baseline", "baseline/proposals", "bundling", "bundling/seq-crf", "bundling/bl-span"]
 # one of each kind on the tiny Transformer; the encoder makes no difference to the others
 ON_BERT = ["baseline/pretrained", "bundling/bl-span-crf", "bundling/paper", "bundling/paper-seq"]
 
@@ -42,7 +44,7 @@ def trained_and_back(recipe, folder):
     return again
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", mostly_slow(EVERY, *QUICK))
 def test_every_variant_trains_and_survives_saving(name, tmp_path):
     recipe = tiny(name)
     again = trained_and_back(recipe, tmp_path / "model")
@@ -53,7 +55,7 @@ def test_every_variant_trains_and_survives_saving(name, tmp_path):
     assert again.recipe.overlap in ("flat", "nested", "any")
 
 
-@pytest.mark.parametrize("name", ON_BERT)
+@pytest.mark.parametrize("name", mostly_slow(ON_BERT, "bundling/bl-span-crf"))
 def test_the_same_on_a_pretrained_encoder(name, tmp_path, folders):
     trained_and_back(tiny(name, folders["bert"]), tmp_path / "model")
     assert (tmp_path / "model" / "encoder" / "config.json").is_file()
@@ -72,7 +74,7 @@ TAGGERS = [name for name in EVERY if "spans" not in find(name).terms]
 
 
 @pytest.mark.parametrize("crf", [False, True])
-@pytest.mark.parametrize("name", SPAN_RECIPES)
+@pytest.mark.parametrize("name", mostly_slow(SPAN_RECIPES, "baseline"))
 def test_tags_are_bundled_with_every_span_recipe(name, crf, tmp_path):
     recipe = bundle(tiny(name), 0.1, crf=crf)
     again = trained_and_back(recipe, tmp_path / "model")
@@ -81,7 +83,7 @@ def test_tags_are_bundled_with_every_span_recipe(name, crf, tmp_path):
     assert tags.recipe.read_with == "tags"
 
 
-@pytest.mark.parametrize("name", TAGGERS)
+@pytest.mark.parametrize("name", mostly_slow(TAGGERS, "bundling/seq"))
 def test_spans_are_bundled_with_every_tagger(name, tmp_path):
     spans = find("bundling/span")
     own = {"spans": spans.spans, "head": spans.head, "objective": spans.terms["spans"].objective}

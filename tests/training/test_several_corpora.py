@@ -126,6 +126,7 @@ def test_several_datasets_are_refused():
         untrained().predict("A text.", dataset="typo")
 
 
+@pytest.mark.slow
 def test_tags_learn_from_several_corpora_too(trained):
     model = wingspan.train(tiny("bundling/bl-seq", epochs=6, batch_size=4, learning_rate=0.02), corpora=two_corpora())
     for name, labels in TYPES.items():

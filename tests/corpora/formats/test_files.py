@@ -38,7 +38,7 @@ def test_utf16_is_named(tmp_path: Path) -> None:
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("cut", [b"not gzip at all", gzip.compress(b"a" * 5000)[:-12]])
+@pytest.mark.parametrize("cut", [b"not gzip at all", gzip.compress(b"a" * 5000)[:-12]], ids=["other bytes", "cut off"])
 def test_broken_gzip_is_one_sentence(tmp_path: Path, cut: bytes) -> None:
     path = tmp_path / "broken.gz"
     path.write_bytes(cut)
