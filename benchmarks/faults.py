@@ -34,35 +34,130 @@ class Fault(NamedTuple):
 
 FAULTS = [
     # grid
-    Fault("layers/grid.py", "unfold(1, width, 1).transpose(2, 3)", "unfold(1, width, 1).transpose(2, 3).flip(2)", "tests/layers/test_grid.py"),
-    Fault("layers/grid.py", "counts = torch.arange(1, width + 1,", "counts = torch.arange(2, width + 2,", "tests/layers/test_grid.py"),
-    Fault("layers/grid.py", "torch.maximum(out[:, :, step - 1], following[:, :, step]", "torch.maximum(out[:, :, step - 1], following[:, :, step - 1]", "tests/layers/test_grid.py"),
+    Fault(
+        "layers/grid.py",
+        "unfold(1, width, 1).transpose(2, 3)",
+        "unfold(1, width, 1).transpose(2, 3).flip(2)",
+        "tests/layers/test_grid.py",
+    ),
+    Fault(
+        "layers/grid.py",
+        "counts = torch.arange(1, width + 1,",
+        "counts = torch.arange(2, width + 2,",
+        "tests/layers/test_grid.py",
+    ),
+    Fault(
+        "layers/grid.py",
+        "torch.maximum(out[:, :, step - 1], following[:, :, step]",
+        "torch.maximum(out[:, :, step - 1], following[:, :, step - 1]",
+        "tests/layers/test_grid.py",
+    ),
     # windows
-    Fault("corpora/segment.py", "if held and total + size > limit:", "if held and total + size > limit + 1:", "tests/corpora/test_segment.py tests/corpora/test_windows.py"),
-    Fault("corpora/segment.py", "yield _Window(held, sizes, Span(owned, core_end), word)", "yield _Window(held, sizes, Span(owned + 1, core_end), word)", "tests/corpora/test_segment.py tests/corpora/test_windows.py"),
-    Fault("corpora/segment.py", "while border is not None and border <= word.start:", "while border is not None and border < word.start:", "tests/corpora/test_segment.py"),
-    Fault("candidates/__init__.py", "(start < inputs.core[:, 1:])", "(start <= inputs.core[:, 1:])", "tests/candidates tests/corpora/test_windows.py"),
+    Fault(
+        "corpora/segment.py",
+        "if held and total + size > limit:",
+        "if held and total + size > limit + 1:",
+        "tests/corpora/test_segment.py tests/corpora/test_windows.py",
+    ),
+    Fault(
+        "corpora/segment.py",
+        "yield _Window(held, sizes, Span(owned, core_end), word)",
+        "yield _Window(held, sizes, Span(owned + 1, core_end), word)",
+        "tests/corpora/test_segment.py tests/corpora/test_windows.py",
+    ),
+    Fault(
+        "corpora/segment.py",
+        "while border is not None and border <= word.start:",
+        "while border is not None and border < word.start:",
+        "tests/corpora/test_segment.py",
+    ),
+    Fault(
+        "candidates/__init__.py",
+        "(start < inputs.core[:, 1:])",
+        "(start <= inputs.core[:, 1:])",
+        "tests/candidates tests/corpora/test_windows.py",
+    ),
     # leaks
-    Fault("corpora/leaks/index.py", "return common / max(1, len(mine) + len(theirs) - common)", "return common / max(1, len(mine) + len(theirs))", "tests/corpora/test_leaks.py"),
-    Fault("corpora/leaks/index.py", "if key != other and (share :=", "if key == other and (share :=", "tests/corpora/test_leaks.py"),
-    Fault("corpora/leaks/index.py", "if span.width >= SHORTEST]", "if span.width >= 2 * SHORTEST]", "tests/corpora/test_leaks.py"),
+    Fault(
+        "corpora/leaks/index.py",
+        "return common / max(1, len(mine) + len(theirs) - common)",
+        "return common / max(1, len(mine) + len(theirs))",
+        "tests/corpora/test_leaks.py",
+    ),
+    Fault(
+        "corpora/leaks/index.py",
+        "if key != other and (share :=",
+        "if key == other and (share :=",
+        "tests/corpora/test_leaks.py",
+    ),
+    Fault(
+        "corpora/leaks/index.py",
+        "if span.width >= SHORTEST]",
+        "if span.width >= 2 * SHORTEST]",
+        "tests/corpora/test_leaks.py",
+    ),
     # decoding
-    Fault("decoding.py", "if entity not in best or entity.score > best[entity].score:", "if entity not in best:", "tests/test_decoding.py"),
-    Fault("decoding.py", "key=lambda e: (-e.score, reading_order(e))", "key=lambda e: (e.score, reading_order(e))", "tests/test_decoding.py"),
-    Fault("decoding.py", "if cluster and entity.start >= end:", "if cluster and entity.start > end:", "tests/test_decoding.py"),
+    Fault(
+        "decoding.py",
+        "if entity not in best or entity.score > best[entity].score:",
+        "if entity not in best:",
+        "tests/test_decoding.py",
+    ),
+    Fault(
+        "decoding.py",
+        "key=lambda e: (-e.score, reading_order(e))",
+        "key=lambda e: (e.score, reading_order(e))",
+        "tests/test_decoding.py",
+    ),
+    Fault(
+        "decoding.py",
+        "if cluster and entity.start >= end:",
+        "if cluster and entity.start > end:",
+        "tests/test_decoding.py",
+    ),
     # calibration
-    Fault("evaluation/calibration.py", "(scores * bins).astype(np.int64), bins - 1)", "(scores * bins).astype(np.int64), bins - 2)", "tests/evaluation/test_calibration.py"),
-    Fault("evaluation/calibration.py", "chance = softmax(coldness * logits)", "chance = softmax(logits)", "tests/evaluation/test_calibration.py"),
-    Fault("evaluation/calibration.py", "best[entity] = max(entity.score,", "best[entity] = min(entity.score,", "tests/evaluation/test_calibration.py"),
+    Fault(
+        "evaluation/calibration.py",
+        "(scores * bins).astype(np.int64), bins - 1)",
+        "(scores * bins).astype(np.int64), bins - 2)",
+        "tests/evaluation/test_calibration.py",
+    ),
+    Fault(
+        "evaluation/calibration.py",
+        "chance = softmax(coldness * logits)",
+        "chance = softmax(logits)",
+        "tests/evaluation/test_calibration.py",
+    ),
+    Fault(
+        "evaluation/calibration.py",
+        "best[entity] = max(entity.score,",
+        "best[entity] = min(entity.score,",
+        "tests/evaluation/test_calibration.py",
+    ),
     # resume
     Fault("training/state.py", "weights_only=True", "weights_only=False", "tests/training"),
     Fault("training/state.py", 'name += "-again"', "pass", "tests/training/test_resume.py"),
-    Fault("training/loop.py", "step_seed(run.seed, position.phase, epoch, step,", "step_seed(run.seed, position.phase, 0, step,", "tests/training tests/frozen"),
+    Fault(
+        "training/loop.py",
+        "step_seed(run.seed, position.phase, epoch, step,",
+        "step_seed(run.seed, position.phase, 0, step,",
+        "tests/training tests/frozen",
+    ),
     # checkpoint safety
     Fault("checkpoint.py", "strict=True)", "strict=False)", "tests/test_model_folder.py tests/test_model_saving.py"),
-    Fault("recipe_json.py", 'module.startswith("wingspan.")', 'module.startswith("w")', "tests/test_recipe_json.py tests/test_model_folder.py"),
-    Fault("files.py", "part.replace(path)", "shutil.copy(part, path)", "tests/corpora/formats/test_files.py tests/test_model_saving.py"),
-]  # fmt: skip
+    Fault(
+        "recipe_json.py",
+        'module.startswith("wingspan.")',
+        'module.startswith("w")',
+        "tests/test_recipe_json.py tests/test_model_folder.py",
+    ),
+    Fault(
+        "files.py",
+        "part.replace(path)",
+        "shutil.copy(part, path)",
+        "tests/corpora/formats/test_files.py tests/test_model_saving.py",
+    ),
+]
 
 
 def noticed(fault: Fault | None, tests: str, folder: Path) -> bool:
