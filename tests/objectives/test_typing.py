@@ -267,10 +267,11 @@ def test_discontinuous_entities_are_typed_by_their_fragments(model):
     assert all(entity.label != "?" for entity in typed.entities)
 
 
+@pytest.mark.slow
 def test_the_report_has_the_analyses_of_the_paper_and_no_f1(model, tmp_path):
     _, folder = model
     write(dev_documents(3), tmp_path / "test.jsonl")
-    report = analyze_model(str(folder), tmp_path / "test.jsonl", tmp_path / "out", None, Settings(), QUIET)
+    report = analyze_model(str(folder), tmp_path / "test.jsonl", tmp_path / "out", None, Settings(samples=50), QUIET)
     names = {block.name for block in report.blocks() if hasattr(block, "name")}
     assert {"typing", "taken-for", "epochs", "true-chances", "discrepancies", "chances-pca"} <= names
     tables = tables_of(report)

@@ -56,6 +56,7 @@ def learned():
     return wingspan.train(sure(), train=written(16), dev=written(20)[-12:], device="cpu")
 
 
+@pytest.mark.slow
 def test_one_model_finds_entities_in_one_two_and_three_pieces(learned):
     gold = written(16)
     found = learned.predict(gold)
@@ -68,6 +69,7 @@ def test_one_model_finds_entities_in_one_two_and_three_pieces(learned):
     assert len([entity for entity in tails.entities if entity.label == "Part"]) == 2
 
 
+@pytest.mark.slow
 def test_what_dev_decides_is_stored(learned, tmp_path):
     assert learned.recipe.joining.bar != "auto"
     learned.save_pretrained(tmp_path)
@@ -81,6 +83,7 @@ def test_what_dev_decides_is_stored(learned, tmp_path):
     assert best.every.f1 == pytest.approx(recognition(written(20)[-12:], learned.predict(written(20)[-12:])).micro.f1)
 
 
+@pytest.mark.slow
 def test_joining_and_calibration_share_one_pass_through_dev(learned):
     dev = written(20)
     model = wingspan.recognizer.Recognizer(
@@ -101,6 +104,7 @@ def test_joining_and_calibration_share_one_pass_through_dev(learned):
     assert model.calibration.temperature == pytest.approx(alone.temperature, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_entities_in_one_piece_are_read_as_without_links(learned):
     plain = wingspan.recognizer.Recognizer(
         replace(learned.recipe, read_with="spans", joining=Joining(), terms={"spans": learned.recipe.terms["spans"]}),
@@ -115,6 +119,7 @@ def test_entities_in_one_piece_are_read_as_without_links(learned):
         assert [entity.score for entity in alone] == [e.score for e in both if not e.discontinuous]
 
 
+@pytest.mark.slow
 def test_thresholds_are_about_joined_entities_too(learned):
     low, usual, high = (
         sum(
@@ -129,6 +134,7 @@ def test_thresholds_are_about_joined_entities_too(learned):
         assert all(entity.score >= 0.6 for entity in document.entities)
 
 
+@pytest.mark.slow
 def test_a_temperature_changes_scores_and_no_decision(learned):
     calibration = fit_calibration(learned, written(16))
     assert calibration.temperature > 0
@@ -147,6 +153,7 @@ def test_a_temperature_changes_scores_and_no_decision(learned):
     assert min(kept) > middle
 
 
+@pytest.mark.slow
 def test_collecting_looks_at_entities_in_one_piece(learned):
     rows = collect(learned, written(4), limit=20)
     assert rows.left_out > 0
@@ -229,6 +236,7 @@ def test_what_links_cannot_say_is_counted_before_training():
     assert "1 made of links that others share" in fitted.coverage.lines()[0]
 
 
+@pytest.mark.slow
 def test_the_rule_gets_its_gap_from_dev_and_keeps_it(tmp_path):
     recipe = replace(sure("discontinuous/nearest"), max_width=3)
     gold = [document for document in written(16) if document.id.endswith("-1")]  # fragments of cats stand close
@@ -261,6 +269,7 @@ def test_recipes_that_cannot_be_are_refused():
         replace(find("discontinuous"), joining=Joining("split"))
 
 
+@pytest.mark.slow
 def test_going_on_keeps_fragments_and_links(learned, tmp_path):
     learned.save_pretrained(tmp_path / "first")
     gold = written(16)

@@ -12,6 +12,7 @@ from wingspan.report import ReportOptions, from_documents, report_of
 from wingspan.report.blocks import Subject
 from wingspan.report.html import write_report
 
+pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("width", [390, 1280])
 SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
 

@@ -10,6 +10,7 @@ from pages import ROOT
 from wingspan.corpora.formats import read
 from wingspan.report.geometry import load_collected
 
+pytestmark = pytest.mark.slow
 PAGE = ROOT / "docs" / "analysis.md"
 ATTRIBUTES = ["entity_length", "text_length", "label_consistency", "entity_density", "nested_role"]
 """Those of the papers; the others are tested elsewhere, and every figure takes its time."""
