@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from collected_rows import rows_of
 
-from wingspan.report.geometry import chance_map, discrepancies, losses_by_epoch, true_chances
+from wingspan.report.geometry import discrepancies, losses_by_epoch, span_map, true_chances
 
 CHANCE = [[0.1, 0.8, 0.1], [0.6, 0.2, 0.2], [0.25, 0.25, 0.5], [0.7, 0.2, 0.1], [0.0, 0.0, 1.0]]
 ROWS = rows_of(feature=np.zeros((5, 2)), gold=[1, 1, 2, 0, 1], chance=CHANCE)
@@ -46,9 +46,9 @@ def test_equal_chances_are_stable_though_wrong():
     assert (tie.tag, tie.fold) == ("Stable", 0.0)
 
 
-def test_chance_map_is_a_pca_of_chances():
+def test_a_map_of_chances_is_their_pca():
     """Chances of three classes lie on a plane: two axes hold all of it."""
-    points = chance_map(ROWS)
+    points = span_map(ROWS, "chance")
     assert points.kind == "chance"
     assert points.mark.tolist() == ["right", "wrong", "right", "wrong"]
     assert sum(points.shares) == pytest.approx(1.0)

@@ -18,8 +18,6 @@ from wingspan.report import plots
 from wingspan.report.collect import collect
 from wingspan.report.geometry import (
     Collected,
-    before_and_after,
-    chance_map,
     cosine_by_overlap,
     discrepancies,
     label_map,
@@ -45,9 +43,9 @@ def figures_of(rows: Collected, journal, method: str) -> dict:
     """One figure of each kind."""
     return {
         "features": plots.points_figure(span_map(rows)),
-        "before-after": plots.points_figure(*before_and_after(rows, method), titles=("before", "after")),
+        "before-after": plots.points_figure(*(span_map(rows, kind, method) for kind in ("vector", "feature"))),
         "datasets": plots.points_figure(span_map(rows, method=method, by="dataset", only=rows.classes[1])),
-        "chances": plots.points_figure(chance_map(rows), marks=True),
+        "chances": plots.points_figure(span_map(rows, "chance"), marks=True),
         "labels": plots.points_figure(label_map(rows.templates, rows.classes, method=method)),
         "overlap": plots.overlap_figure({"one": cosine_by_overlap(rows), "other": cosine_by_overlap(rows, "vector")}),
         "norms": plots.norms_figure(norms_by_class(rows)),

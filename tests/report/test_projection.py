@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from collected_rows import rows_of
 
-from wingspan.report.geometry import before_and_after, label_map, pca, silhouette, span_map, tsne
+from wingspan.report.geometry import label_map, pca, silhouette, span_map, tsne
 
 
 def test_pca_by_hand():
@@ -106,7 +106,7 @@ def test_a_map_has_a_limit():
 
 
 def test_before_and_after():
-    before, after = before_and_after(ROWS, "pca")
+    before, after = span_map(ROWS, "vector"), span_map(ROWS, "feature")
     assert (before.kind, after.kind) == ("vector", "feature")
     assert before.shares == pytest.approx((1.0, 0.0))  # the vectors have one dimension
     assert before.text.tolist() == after.text.tolist()

@@ -4,7 +4,7 @@ import pytest
 
 from wingspan.report import ReportOptions, from_documents, report_of
 from wingspan.report.blocks import Examples, Figure, Report, Subject, Table
-from wingspan.report.breakdown import calibration_problem
+from wingspan.report.errors import calibration_problem
 from wingspan.text import Document, Entity
 
 TEXTS = ("aspirin cures heart pain", "EGFR and aspirin")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from wingspan.corpora.perturb import PERTURBATIONS
-from wingspan.report.robustness import robustness
+from wingspan.report.errors import robustness
 from wingspan.text import Document, Entity
 
 GOLD = [

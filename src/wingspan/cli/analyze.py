@@ -284,7 +284,7 @@ def analyze_model(
             step("corpora")
             sections.append(across_corpora(recognizer, plan, transfer or {}, batch_size))
         if settings.robustness and recipe.protocol != "typing":
-            from wingspan.report.robustness import robustness, robustness_chapter
+            from wingspan.report.errors import robustness, robustness_chapter
 
             step("perturbing")
             every = -(-len(gold) // MOST_PERTURBED)

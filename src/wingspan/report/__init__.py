@@ -10,8 +10,7 @@ from pathlib import Path
 
 from wingspan.evaluation.comparison import Comparison, compare
 from wingspan.report.blocks import Report, Section, Subject
-from wingspan.report.breakdown import bucket_chapter, calibration_chapter
-from wingspan.report.errors import error_chapter
+from wingspan.report.errors import bucket_chapter, calibration_chapter, error_chapter
 from wingspan.report.scores import overview, result_sentence, significance, single_system
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ Latent = Callable[[Tensor], Tensor]
 
 MOST_NUMBERS = 50_000_000  # kept in all; systems with very long vectors get fewer rows
 LONGEST_TEXT = 100  # characters
+BATCH_SIZE = 16
 
 
 class SpanSample(NamedTuple):
@@ -58,68 +58,49 @@ def collect(
     neighbors: int = 2,
     negatives: int = 2,
     seed: int = 0,
-    batch_size: int = 16,
     latent: Latent | None = None,
 ) -> Collected:
     """Rows about gold spans, up to `neighbors` for each kind of overlap around each, and `negatives` per sentence.
 
     Sentences are taken at random until there are `limit` gold entities: figures stay readable and files small.
     """
-    scorer = scorer_of(recognizer)
-    size = (scorer.spans.size + scorer.head.size) * (1 + 3 * neighbors + negatives)
-    limit = min(limit, max(MOST_NUMBERS // size, 1))
-    sentences = sample_sentences(recognizer, documents, limit, neighbors, negatives, np.random.default_rng(seed))
-    values: dict[int, dict[str, Array]] = {}
-    lengths = [len(each.sentence.words) for each in sentences]
-    for batch in batches(lengths, batch_size, budget=recognizer.recipe.train.budget):
-        values.update(zip(batch, represent(recognizer, [sentences[at] for at in batch], latent), strict=True))
-    return as_rows(recognizer, sentences, values)
-
-
-def sample_sentences(
-    recognizer: Recognizer,
-    documents: Sequence[Document],
-    limit: int,
-    neighbors: int,
-    negatives: int,
-    random: np.random.Generator,
-) -> list[SampledSentence]:
-    """Sentences at random and the spans sampled from each, in the order of the documents."""
+    scorer, random = scorer_of(recognizer), np.random.default_rng(seed)
     tokenize = recognizer.learner.model.encoder.tokenize
     widest = recognizer.recipe.max_width
     assert isinstance(widest, int), "a trained model's width is resolved"
-    bounded = not scorer_of(recognizer).candidates.unlimited
-    sentences = list(sentences_of(recognizer, documents))
-    kept: list[SampledSentence] = []
+    size = (scorer.spans.size + scorer.head.size) * (1 + 3 * neighbors + negatives)
+    limit = min(limit, max(MOST_NUMBERS // size, 1))
+    segmented: list[tuple[Document, Sentence]] = []  # as prediction makes them
+    ends = 0  # of documents
+    for row in segment_rows(documents, recognizer.recipe.segments, tokenize.measure, gold=False):
+        if row is None:
+            ends += 1
+        else:
+            segmented.append((documents[ends], row))
+    sentences: list[SampledSentence] = []
     entities = 0
-    for number in random.permutation(len(sentences)).tolist():
+    for number in random.permutation(len(segmented)).tolist():
         if entities >= limit:
             break
-        document, sentence = sentences[number]
+        document, sentence = segmented[number]
         units = tokenize.measure(sentence.words) if tokenize.unit == "piece" else [1] * len(sentence.words)
         edges = np.concatenate([[0], np.cumsum(units)])
 
         def counts(span: Span, edges: Array = edges) -> bool:
-            return not bounded or bool(edges[span.end] - edges[span.start] <= widest)
+            return scorer.candidates.unlimited or bool(edges[span.end] - edges[span.start] <= widest)
 
         def known(label: str, dataset: str = sentence.dataset) -> bool:
             return recognizer.labels.id(dataset, label) is not None
 
         sample = sample_spans(sentence, counts, known, widest, neighbors=neighbors, negatives=negatives, random=random)
         entities += len(sample.labels)
-        kept.append(SampledSentence(number, document, sentence, sample))
-    return sorted(kept, key=lambda each: each.number)
-
-
-def sentences_of(recognizer: Recognizer, documents: Sequence[Document]) -> Iterator[tuple[Document, Sentence]]:
-    """The sentences as prediction makes them, each with its document."""
-    measure = recognizer.learner.model.encoder.tokenize.measure
-    number = 0
-    for sentence in segment_rows(documents, recognizer.recipe.segments, measure, gold=False):
-        if sentence is None:
-            number += 1
-        else:
-            yield documents[number], sentence
+        sentences.append(SampledSentence(number, document, sentence, sample))
+    sentences.sort(key=lambda each: each.number)  # in the order of the documents
+    values: dict[int, dict[str, Array]] = {}
+    lengths = [len(each.sentence.words) for each in sentences]
+    for batch in batches(lengths, BATCH_SIZE, budget=recognizer.recipe.train.budget):
+        values.update(zip(batch, represent(recognizer, [sentences[at] for at in batch], latent), strict=True))
+    return as_rows(recognizer, sentences, values)
 
 
 def sample_spans(
@@ -298,15 +279,12 @@ def as_rows(
     )
 
 
-@dataclass(frozen=True)
-class LabelRows:
+class LabelRows(NamedTuple):
     """One row of a conditional autoencoder for each class.  See: paper 004, Figure 3."""
 
     values: Array  # (C, K)
-    names: tuple[str, ...]
-    """Corpus and label."""
-    meanings: tuple[str, ...]
-    """The target's label; "none" where there is no counterpart."""
+    names: tuple[str, ...]  # corpus and label
+    meanings: tuple[str, ...]  # the target's label; "none" where there is no counterpart
 
 
 def read_label_rows(run: str | Path, recipe: Recipe, labels: LabelSet) -> LabelRows | None:

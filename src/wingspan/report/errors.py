@@ -1,20 +1,29 @@
-"""The chapter on errors: of which kinds, between which labels, which again and again, and each one in its text."""
+"""The chapters on errors, on scores by bucket (papers 002 and 003) and by confidence, and under perturbations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from wingspan.evaluation.buckets import error_rate_gaps
+from wingspan.corpora.perturb import PERTURBATIONS, perturb
+from wingspan.evaluation.buckets import NOT_GIVEN, buckets, error_rate_gaps, gaps
+from wingspan.evaluation.calibration import Curve, Reliability, calibration_of, choose, curves
 from wingspan.evaluation.errors import ERROR_KINDS, Errors, Mistake, confusion, errors
+from wingspan.evaluation.matching import Mode
+from wingspan.evaluation.scores import Scores, recognition
+from wingspan.evaluation.transfer import CorpusModel
 from wingspan.evaluation.worst import label_conflicts, repeated_mistakes, worst_sentences
+from wingspan.report import plots
 from wingspan.report.blocks import (
     AnyBlock,
     Column,
     Example,
     Examples,
+    Prose,
     Section,
     Subject,
     Table,
@@ -22,37 +31,68 @@ from wingspan.report.blocks import (
     anchored,
     numbers,
 )
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Span, without_gold
+from wingspan.views.entities import label_colors
 
 T = TypeVar("T")
 
 MATCH_SIGNS = "✓ right, + spurious, ✗ missed"
 MOST_PASSAGES = 300  # on the page, for each system
-LEAD = (
+MOST_CURVES = 12  # labels with their own line in the figure; all are in the table
+ERROR_LEAD = (
     "A wrong prediction has the boundaries of a gold entity and another label (type), overlaps one (boundary; "
     "both, if the label differs too) or touches none (spurious). Gold that nothing wrong touches is missed."
 )
+CALIBRATION_LEAD = (
+    "A score is worth something if it says how often an entity is right. In the diagram a calibrated system lies on "
+    "the diagonal; the expected calibration error (ECE) is its mean distance from it, in points."
+)
+LABEL, SYSTEM = Column("label", "label"), Column("system", "text")
 
 
 def error_chapter(subject: Subject) -> Section:
     """Errors of every system by kind, then for each system where they are."""
     by_system = {name: errors(subject.gold, subject.predicted(name)) for name in subject.names}
-    blocks: list[AnyBlock] = [kinds_table(by_system), rates_table(by_system)]
-    blocks += [gaps_table(by_system)] if len(by_system) > 1 else []
+    kinds: list[TableRow] = [
+        (name, each.correct, *(each.wrong.get(kind, each.lost.get(kind, 0)) for kind in ERROR_KINDS))
+        for name, each in by_system.items()
+    ]
+    rates = [
+        (name, each.type_errors, each.span_errors, each.span_error_share, each.boundary_rate, each.type_rate)
+        for name, each in by_system.items()
+    ]
+    rate_columns = (  # of the papers (000, Tables 5 and 6; 002, eq. 24)
+        SYSTEM,
+        Column("category errors", about="right boundaries, other label (paper 000, Table 6)"),
+        Column("span errors", about="boundaries of no gold entity (paper 000, Table 6)"),
+        Column("span errors, %", about="per prediction (paper 000, Table 5)"),
+        Column("B.E. rate", about="boundary errors per false positive and false negative, % (paper 002, eq. 24a)"),
+        Column("T.E. rate", about="type errors per false positive and false negative, % (paper 002, eq. 24b)"),
+    )
+    blocks: list[AnyBlock] = [
+        Table("error-kinds", "Errors by kind", (SYSTEM, *numbers("correct", *ERROR_KINDS)), kinds),
+        Table("error-rates", "Error rates of the papers", rate_columns, rates),
+    ]
+    if len(by_system) > 1:  # 002, Table 7
+        standard, *others = by_system
+        gap = error_rate_gaps(by_system, standard)
+        rows = [(name, gap[name]["boundary_rate"], gap[name]["type_rate"]) for name in others]
+        columns = (SYSTEM, Column("boundary errors", "cost"), Column("type errors", "cost"))
+        caption = f"Error rates in points, minus those of {standard}"
+        blocks.append(Table("error-rate-gaps", caption, columns, rows))
     for number, name in enumerate(subject.names):
-        blocks += details(subject, name, number, by_system[name])
-    return Section("errors", "Errors", blocks, f"{LEAD} {subject.first_runs_only}".strip())
+        blocks += _details(subject, name, number, by_system[name])
+    return Section("errors", "Errors", blocks, f"{ERROR_LEAD} {subject.first_runs_only}".strip())
 
 
-def details(subject: Subject, name: str, number: int, system_errors: Errors) -> Iterator[AnyBlock]:
+def _details(subject: Subject, name: str, number: int, system_errors: Errors) -> Iterator[AnyBlock]:
     """Everything about one system's errors."""
     predicted = subject.predicted(name)
     rows: list[TableRow] = [
         (label, *(counts[kind] for kind in ERROR_KINDS)) for label, counts in system_errors.labels.items()
     ]
-    columns = (Column("label", "label"), *numbers(*ERROR_KINDS))
     caption = subject.titled("Errors by label", name)
-    yield Table(anchored("errors-by-label", number), caption, columns, rows, shade=True)
+    yield Table(anchored("errors-by-label", number), caption, (LABEL, *numbers(*ERROR_KINDS)), rows, shade=True)
 
     taken = confusion(subject.gold, predicted)
     labels = (*taken.labels, "nothing")
@@ -69,91 +109,35 @@ def details(subject: Subject, name: str, number: int, system_errors: Errors) -> 
     caption = subject.titled("Mistakes in their text", name)
     yield Examples(anchored("mistakes", number), caption, kept, len(passages) - len(kept), note)
 
-    worst = [
-        passage(
-            subject,
-            name,
-            sentence.document,
-            sentence.span,
-            sentence.mistakes,
-            f"{sentence.correct} right, {sentence.fp} wrong predictions, {sentence.fn} gold entities lost",
-        )
-        for sentence in worst_sentences(subject.gold, predicted)
-    ]
+    worst = []
+    for sentence in worst_sentences(subject.gold, predicted):
+        note = f"{sentence.correct} right, {sentence.fp} wrong predictions, {sentence.fn} gold entities lost"
+        worst.append(passage(subject, name, sentence.document, sentence.span, sentence.mistakes, note))
     caption = subject.titled("The worst sentences", name)
     yield Examples(anchored("worst-sentences", number), caption, worst, note=f"{MATCH_SIGNS}.")
 
-    yield repeated_table(subject, name, anchored("repeated-mistakes", number))
-    if subject.training is not None:
-        yield conflicts_table(subject, name, subject.training, anchored("label-conflicts", number))
-
-
-def kinds_table(by_system: Mapping[str, Errors]) -> Table:
-    """Wrong predictions and lost gold entities by kind."""
-    columns = (Column("system", "text"), *numbers("correct", *ERROR_KINDS))
-    rows: list[TableRow] = [
-        (name, each.correct, *(each.wrong.get(kind, each.lost.get(kind, 0)) for kind in ERROR_KINDS))
-        for name, each in by_system.items()
-    ]
-    return Table("error-kinds", "Errors by kind", columns, rows)
-
-
-def rates_table(by_system: Mapping[str, Errors]) -> Table:
-    """The counts and rates of the papers (000, Tables 5 and 6; 002, eq. 24)."""
-    columns = (
-        Column("system", "text"),
-        Column("category errors", about="right boundaries, other label (paper 000, Table 6)"),
-        Column("span errors", about="boundaries of no gold entity (paper 000, Table 6)"),
-        Column("span errors, %", about="per prediction (paper 000, Table 5)"),
-        Column("B.E. rate", about="boundary errors per false positive and false negative, % (paper 002, eq. 24a)"),
-        Column("T.E. rate", about="type errors per false positive and false negative, % (paper 002, eq. 24b)"),
-    )
-    rows = [
-        (name, each.type_errors, each.span_errors, each.span_error_share, each.boundary_rate, each.type_rate)
-        for name, each in by_system.items()
-    ]
-    return Table("error-rates", "Error rates of the papers", columns, rows)
-
-
-def gaps_table(by_system: Mapping[str, Errors]) -> Table:
-    """Error rates minus those of the first system (002, Table 7)."""
-    standard = next(iter(by_system))
-    gaps = error_rate_gaps(by_system, standard)
-    rows = [(name, gap["boundary_rate"], gap["type_rate"]) for name, gap in gaps.items() if name != standard]
-    columns = (Column("system", "text"), Column("boundary errors", "cost"), Column("type errors", "cost"))
-    return Table("error-rate-gaps", f"Error rates in points, minus those of {standard}", columns, rows)
-
-
-def repeated_table(subject: Subject, name: str, anchor: str) -> Table:
-    """The same mistake on the same words, the most frequent first."""
-    columns = (
-        Column("kind", "text"),
-        Column("gold text", "text"),
-        Column("gold label", "label"),
-        Column("found text", "text"),
-        Column("found label", "label"),
-        Column("times"),
-        Column("in", "text"),
-    )
+    gold_columns = (Column("gold text", "text"), Column("gold label", "label"))
+    found_columns = (Column("found text", "text"), Column("found label", "label"))
+    columns = (Column("kind", "text"), *gold_columns, *found_columns, Column("times"), Column("in", "text"))
     rows = [
         (
             *(each.kind, each.gold_text, each.gold_label, each.found_text, each.found_label, each.times),
-            ", ".join(subject.gold[number].id for number in each.documents[:2]),
+            ", ".join(subject.gold[document].id for document in each.documents[:2]),
         )
-        for each in repeated_mistakes(subject.gold, subject.predicted(name))
+        for each in repeated_mistakes(subject.gold, predicted)
     ]
-    return Table(anchor, subject.titled("Mistakes made more than once", name), columns, rows, shown=100)
+    caption = subject.titled("Mistakes made more than once", name)
+    yield Table(anchored("repeated-mistakes", number), caption, columns, rows, shown=100)
 
-
-def conflicts_table(subject: Subject, name: str, training: Sequence[Document], anchor: str) -> Table:
-    """Mentions whose words have another label in training."""
-    columns = (Column("text", "text"), Column("label", "label"), Column("in training", "text"))
-    rows = []
-    for each in label_conflicts(subject.gold, subject.predicted(name), training):
-        in_training = ", ".join(f"{label} {count}" for label, count in each.training.items())
-        rows.append((each.text, each.label, in_training, each.gold, each.missed, each.found, each.wrong))
-    caption = subject.titled("Labels that the training data contradicts", name)
-    return Table(anchor, caption, (*columns, *numbers("gold", "missed", "found", "wrong")), rows, shown=100)
+    if subject.training is not None:
+        columns = (Column("text", "text"), LABEL, Column("in training", "text"))
+        columns += numbers("gold", "missed", "found", "wrong")
+        rows = []
+        for each in label_conflicts(subject.gold, predicted, subject.training):
+            in_training = ", ".join(f"{label} {count}" for label, count in each.training.items())
+            rows.append((each.text, each.label, in_training, each.gold, each.missed, each.found, each.wrong))
+        caption = subject.titled("Labels that the training data contradicts", name)
+        yield Table(anchored("label-conflicts", number), caption, columns, rows, shown=100)
 
 
 # Passages: the part of a long document that is worth looking at, with its entities at their new places.
@@ -236,3 +220,201 @@ def cropped(document: Document, window: Span) -> Document:
             entities.append(Entity(entity.label, spans, entity.score))
     text = before + document.text[slice(*window)] + after
     return replace(document, text=text, entities=tuple(entities), words=None, sentences=None)
+
+
+# Buckets: scores by attributes of the entities, and where systems differ.
+
+
+def bucket_chapter(
+    subject: Subject, figures: Path | None, attributes: Sequence[str] | None = None, quantiles: int | None = None
+) -> Section:
+    """F1 by every attribute; with several systems also their differences as heat maps (002, Table 6)."""
+    tables = {
+        name: buckets(subject.gold, subject.predicted(name), attributes, training=subject.training, quantiles=quantiles)
+        for name in subject.names
+    }
+    standard, *others = subject.names
+    compared = gaps(tables, standard)
+    if unknown := [gap.attribute for gap in compared if gap.buckets == (NOT_GIVEN,)]:
+        raise ValueError(f"{', '.join(unknown)}: nothing in the corpus has this key; check how it is written")
+    blocks: list[AnyBlock] = []
+    rows: list[TableRow]
+    if others:
+        rows = []
+        for gap in compared:
+            for number, bucket in enumerate(gap.buckets):
+                values = [gap.values[name][number] for name in others]
+                if any(value is not None for value in values):
+                    rows.append((gap.title, bucket, *values))
+        columns = (Column("attribute", "text"), Column("bucket", "text"), *(Column(name, "change") for name in others))
+        blocks.append(Table("bucket-gaps", f"Differences in F1, minus {standard}", columns, rows))
+    bucket_tables = []
+    for gap in compared:
+        anchor = f"buckets-{re.sub(r'[^A-Za-z0-9_]+', '-', gap.attribute)}"  # keys of a corpus may hold anything
+        title = gap.title[:1].lower() + gap.title[1:]
+        by_bucket = {name: {row.name: row for row in each[gap.attribute].rows} for name, each in tables.items()}
+        if plots.available():
+            series = {
+                name: [row[bucket].f1 if bucket in row else None for bucket in gap.buckets]
+                for name, row in by_bucket.items()
+            }
+            figure = plots.bars(gap.buckets, series, "F1")
+            blocks.append(plots.drawn(figure, f"{anchor}-figure", f"F1 by {title}", figures))
+        rows = [
+            (bucket, name, row.precision, row.recall, row.f1, row.gold, row.found)
+            for bucket in gap.buckets
+            for name, in_bucket in by_bucket.items()
+            if (row := in_bucket.get(bucket))
+        ]
+        columns = (Column("bucket", "text"), SYSTEM, *numbers("precision", "recall", "F1", "gold", "found"))
+        bucket_tables.append(subject.table_by_system(anchor, f"Scores by {title}", columns, rows))
+    intervals = "those of the papers" if quantiles is None else f"{quantiles} quantiles of the gold entities"
+    lead = (
+        "Precision counts predictions by their own attribute, recall counts gold entities by theirs. Intervals are "
+        f"{intervals}. {subject.first_runs_only}"
+    )
+    return Section("buckets", "Buckets", [*blocks, *bucket_tables], lead.strip())
+
+
+# Calibration: scores as chances.
+
+
+def calibration_chapter(subject: Subject, figures: Path | None) -> Section:
+    """Calibration of every system whose predictions have scores."""
+    problems = {name: calibration_problem(subject.predicted(name)) for name in subject.names}
+    blocks: list[AnyBlock] = []
+    for number, name in enumerate(name for name, problem in problems.items() if not problem):
+        blocks += _calibration_of(subject, name, number, figures)
+    if remarks := tuple(f"{name}: {problem}." for name, problem in problems.items() if problem):
+        blocks.append(Prose(remarks))
+    return Section("calibration", "Calibration", blocks, CALIBRATION_LEAD)
+
+
+def calibration_problem(predicted: Sequence[Document]) -> str:
+    """Why these scores cannot be calibrated: formats without scores read as 1, some tools write other numbers."""
+    scores = {entity.score for document in predicted for entity in document.entities}
+    if not scores:
+        return "nothing was predicted, so there are no scores to look at"
+    if scores == {1.0}:
+        return "the predictions have no scores, so nothing can be said here"
+    if min(scores) < 0 or max(scores) > 1:
+        return f"scores go from {min(scores):g} to {max(scores):g}; only chances from 0 to 1 can be calibrated"
+    return ""
+
+
+def _calibration_of(subject: Subject, name: str, number: int, figures: Path | None) -> Iterator[AnyBlock]:
+    """Figures and tables on one system's scores."""
+    reliable = calibration_of(subject.gold, subject.predicted(name))
+    points = curves(subject.gold, subject.predicted(name))
+    bins = [each for each in reliable.overall.bins if each.entities]
+    if plots.available():
+        diagram = {"all": ([each.confidence for each in bins], [each.accuracy for each in bins])}
+        figure = plots.lines(diagram, "score, %", "right, %", diagonal=True, whole=True)
+        caption = subject.titled("Reliability diagram", name)
+        yield plots.drawn(figure, anchored("reliability-figure", number), caption, figures)
+        by_size = sorted(points.labels.items(), key=lambda item: -item[1].gold)[:MOST_CURVES]
+        shown = {"all": points.overall, **(dict(by_size) if len(by_size) > 1 else {})}
+        series = {label: (curve.recall, curve.precision) for label, curve in shown.items()}
+        colors = {"all": plots.INK, **label_colors(subject.labels)}
+        figure = plots.lines(series, "recall, %", "precision, %", whole=True, colors=colors)
+        caption = subject.titled("Precision and recall at every threshold", name)
+        yield plots.drawn(figure, anchored("precision-recall-figure", number), caption, figures)
+    rows = [(f"{each.low:.1f}–{each.high:.1f}", each.entities, each.confidence, each.accuracy) for each in bins]
+    columns = (Column("scores", "text"), *numbers("entities", "mean score, %", "right, %"))
+    note = f"ECE {reliable.overall.error:.2f} points; the worst bin is {reliable.overall.worst:.2f} points off."
+    yield Table(anchored("reliability", number), subject.titled("Reliability", name), columns, rows, note=note)
+
+    def threshold_row(label: str, each: Reliability | None, curve: Curve) -> TableRow:
+        best = choose(curve)
+        threshold, f1 = (best.threshold, best.f1) if best else (None, None)
+        entities, error = (each.entities, each.error) if each else (0, None)
+        return label, entities, error, curve.average_precision, threshold, f1
+
+    columns = (LABEL, *numbers("found", "ECE", "average precision"), Column("best threshold", digits=3))
+    columns += (Column("F1 there"),)
+    by_label = [threshold_row(label, reliable.labels.get(label), curve) for label, curve in points.labels.items()]
+    totals = [threshold_row("all", reliable.overall, points.overall)]
+    note = "Thresholds are chosen on these very documents, so their F1 is an upper bound; choose them on dev documents."
+    caption, anchor = subject.titled("By label", name), anchored("calibration-by-label", number)
+    yield Table(anchor, caption, columns, by_label, totals=totals, note=note)
+
+
+# Robustness: the drop in F1 under each perturbation of the documents.
+
+
+class Predicts(Protocol):
+    """A model, such as `Recognizer`."""
+
+    def predict(self, texts: Any, /) -> Sequence[Document]:
+        """Documents with entities, in the order of the input."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The scores under one perturbation, beside those without it."""
+
+    perturbation: str
+    clean: Scores
+    scores: Scores
+    changed: int
+    """The number of documents that it changed."""
+
+    @property
+    def drop(self) -> float:
+        """The loss in points of micro F1."""
+        return self.clean.micro.f1 - self.scores.micro.f1
+
+    @property
+    def labels(self) -> dict[str, float]:
+        """The loss of each label in points of F1."""
+        clean, perturbed = self.clean.labels, self.scores.labels
+        return {label: clean[label].f1 - perturbed[label].f1 for label in perturbed if label in clean}
+
+
+def robustness(
+    model: Predicts | CorpusModel,
+    gold: Sequence[Document],
+    perturbations: Iterable[str] = tuple(PERTURBATIONS),
+    *,
+    predicted: Sequence[Document] | None = None,
+    seed: int = 1,
+    mode: Mode = "strict",
+) -> list[Drop]:
+    """Predicts the documents under every perturbation and scores each against its perturbed gold.
+
+    `predicted` are the predictions for the documents as they are, where they are known already. The model sees no gold,
+    and the entities of perturbed documents are as exact as those of the originals, so a drop is the model's.
+    """
+    predict: CorpusModel = model if callable(model) else model.predict
+
+    def scored(documents: Sequence[Document]) -> Scores:
+        return recognition(documents, predict([without_gold(document) for document in documents]), mode)
+
+    clean = scored(gold) if predicted is None else recognition(gold, predicted, mode)
+    drops = []
+    for name in perturbations:
+        perturbed = perturb(gold, name, seed)
+        changed = sum(before.text != after.text for before, after in zip(gold, perturbed, strict=True))
+        drops.append(Drop(name, clean, scored(perturbed), changed))
+    return drops
+
+
+def robustness_chapter(drops: Sequence[Drop], documents: int) -> Section:
+    """The loss under each perturbation, overall and by label."""
+    rows: list[TableRow] = []
+    by_label: list[TableRow] = []
+    labels = sorted({label for drop in drops for label in drop.clean.labels})
+    for drop in drops:
+        name, micro = drop.perturbation.replace("_", " "), drop.scores.micro
+        rows.append((name, drop.changed, micro.precision, micro.recall, micro.f1, -drop.drop))
+        losses = drop.labels
+        by_label.append((name, *(-losses[label] if label in losses else None for label in labels)))
+    first = Column("perturbation", "text")
+    figures = numbers("changed documents", "precision", "recall", "F1")
+    changes = (Column(label, "change") for label in labels)
+    blocks = [
+        Table("perturbations", "F1 on perturbed documents", (first, *figures, Column("change", "change")), rows),
+        Table("robustness-by-label", "Change of F1 by label", (first, *changes), by_label),
+    ]
+    lead = f"Each perturbation is made on {documents:,} documents, with entities as exact as in the originals."
+    return Section("robustness", "Robustness", blocks, lead)

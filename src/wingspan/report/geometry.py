@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,11 +19,9 @@ from wingspan.text import Span
 from wingspan.training.journal import read_journal
 
 Array = np.ndarray[Any, np.dtype[Any]]
-VectorKind = Literal["vector", "feature", "latent", "chance"]
-"""The span's vector, the features that scores are linear in, a latent, or the class chances."""
+VectorKind = Literal["vector", "feature", "latent", "chance"]  # arrays of `Collected`
 ProjectionMethod = Literal["pca", "tsne"]
-OverlapKind = Literal["none", "weak", "strong"]
-OVERLAPS: tuple[OverlapKind, ...] = ("none", "weak", "strong")
+OVERLAPS = ("none", "weak", "strong")
 SMALLEST = 1e-12  # a vector of zeros has no direction; a chance of zero would make a ratio infinite
 BEFORE_TSNE = 50  # dimensions that are kept for t-SNE, as its authors advise
 
@@ -38,13 +36,9 @@ class Collected:
     Neighbors overlap an entity or touch it; `pairs` ties them to it. A span with two gold labels has two rows.
     """
 
-    system: str
-    """The recipe's name."""
-    classes: tuple[str, ...]
-    """The label of each class; empty for "nothing"."""
-    left_out: int
-    """Gold entities of the same sentences without a row: discontinuous, wider than the model looks at, or of a label
-    it does not know."""
+    system: str  # the recipe's name
+    classes: tuple[str, ...]  # the label of each class; empty for "nothing"
+    left_out: int  # gold entities of these sentences without a row: discontinuous, too wide, or of an unknown label
     document: Array  # (N,) ids
     dataset: Array  # (N,) names
     sentence: Array  # (N,) number of the model's input that holds the span
@@ -61,10 +55,8 @@ class Collected:
     latent: Array  # (N, Z) any other vector that was asked for; Z = 0 without
     templates: Array  # (C, F) the last layer's weights; (0, 0) where there is no such layer
     pairs: Array  # (P, 2) rows of an entity and of a neighbor
-    corpora: tuple[str, ...] = ()
-    """The corpus of each class, where a model has several."""
-    meanings: tuple[str, ...] = ()
-    """The target's label for each class, where a model has several corpora; empty where there is no counterpart."""
+    corpora: tuple[str, ...] = ()  # the corpus of each class, where a model has several
+    meanings: tuple[str, ...] = ()  # likewise: the target's label for each class; empty where it has no counterpart
 
     @property
     def named(self) -> Array:
@@ -111,11 +103,9 @@ class Collected:
 
     def save(self, path: str | Path) -> None:
         """Writes one compressed `.npz`."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        # a tuple of names is text even where it is empty
-        arrays: dict[str, Any] = {
-            name: np.array(value, dtype=str) if isinstance(value, tuple) else value for name, value in values.items()
-        }
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("classes", "corpora", "meanings"):
+            arrays[name] = np.array(arrays[name], dtype=str)  # text even where it is empty
         with Path(path).open("wb") as file:
             np.savez_compressed(file, **arrays)
 
@@ -144,16 +134,15 @@ def overlap_ratio(one: Span, other: Span) -> float:
     return shared / (one.width + other.width - shared)
 
 
-def overlap_kind(ratio: float) -> OverlapKind:
+def overlap_kind(ratio: float) -> str:
     """None, weak (up to a half) or strong.  See: paper 003, section 5.1."""
     return "none" if ratio == 0 else "weak" if ratio <= 0.5 else "strong"
 
 
-@dataclass(frozen=True)
-class OverlapCosine:
+class OverlapCosine(NamedTuple):
     """How alike entities and their neighbors of one kind of overlap are."""
 
-    overlap: OverlapKind
+    overlap: str
     mean: float
     deviation: float
     pairs: int
@@ -169,25 +158,17 @@ def cosine_by_overlap(rows: Collected, kind: VectorKind = "feature") -> tuple[Ov
     return tuple(OverlapCosine(kind, *_mean_and_deviation(cosines[kinds == kind])) for kind in OVERLAPS)
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(NamedTuple):
     """Norms and cosines of features and templates; None where there are too few classes or rows."""
 
-    norm: float | None
-    """The mean length of entities' features."""
-    within: float | None
-    """The mean cosine of two entities of one type; types count alike."""
-    between: float | None
-    """Of two entities of different types; pairs of types count alike."""
-    against_nothing: float | None
-    """Of an entity and a sampled span that is none."""
+    norm: float | None  # the mean length of entities' features
+    within: float | None  # the mean cosine of two entities of one type; types count alike
+    between: float | None  # of two entities of different types; pairs of types count alike
+    against_nothing: float | None  # of an entity and a sampled span that is none
     template_norm: float | None
-    template_cosine: float | None
-    """The mean absolute cosine of two templates: 0 where they are orthogonal."""
-    template_between: float | None
-    """Of the templates of two types."""
-    template_against_nothing: float | None
-    """Of a type's template and that of "nothing"."""
+    template_cosine: float | None  # the mean absolute cosine of two templates: 0 where they are orthogonal
+    template_between: float | None  # of the templates of two types
+    template_against_nothing: float | None  # of a type's template and that of "nothing"
 
 
 def geometry(rows: Collected, kind: VectorKind = "feature") -> Geometry:
@@ -208,8 +189,7 @@ def geometry(rows: Collected, kind: VectorKind = "feature") -> Geometry:
     )
 
 
-@dataclass(frozen=True)
-class ClassNorm:
+class ClassNorm(NamedTuple):
     """The length of the vectors of one class."""
 
     label: str
@@ -235,8 +215,7 @@ def class_cosines(rows: Collected, kind: VectorKind = "feature") -> tuple[tuple[
     sums = np.array([units[at].sum(0) for at in groups.values()]).reshape(len(groups), units.shape[1])
     # the mean over all pairs is the product of sums: no matrix of all rows is needed
     matrix: Array = sums @ sums.T / np.maximum(np.outer(counts, counts), 1.0)
-    lengths = np.array([(units[at] ** 2).sum() for at in groups.values()])  # a row with itself is no pair
-    own = (sums**2).sum(1) - lengths
+    own = (sums**2).sum(1) - [(units[at] ** 2).sum() for at in groups.values()]  # a row with itself is no pair
     pairs = counts * (counts - 1)
     np.fill_diagonal(matrix, np.where(pairs > 0, own / np.maximum(pairs, 1.0), np.nan))
     return tuple(groups), matrix
@@ -280,48 +259,39 @@ def _mean_and_deviation(values: Array) -> tuple[float, float, int]:
 # Class chances of gold spans: right or wrong, how sure, how far off.  See: paper 001, section 3.
 
 
-@dataclass(frozen=True)
-class TrueChances:
+class TrueChances(NamedTuple):
     """The chances that one type's gold spans give to that type, where it is the likeliest class and where not."""
 
     label: str
     right: Array
     wrong: Array
-
-    @property
-    def right_median(self) -> float | None:
-        """The median of the right ones."""
-        return float(np.median(self.right)) if len(self.right) else None
-
-    @property
-    def wrong_median(self) -> float | None:
-        """The median of the wrong ones."""
-        return float(np.median(self.wrong)) if len(self.wrong) else None
+    right_median: float | None
+    wrong_median: float | None
 
 
 def true_chances(rows: Collected) -> tuple[TrueChances, ...]:
     """The chance of the true label, type by type, right and wrong apart.  See: paper 001, Figure 5 (violins)."""
     true = rows.chance[np.arange(len(rows.gold)), rows.gold]
     right = rows.guess == rows.gold
-    by_label = {label: rows.label == label for label in dict.fromkeys(rows.classes) if label}
-    return tuple(
-        TrueChances(label, true[own & right], true[own & ~right]) for label, own in by_label.items() if own.any()
-    )
+    chances = []
+    for label in dict.fromkeys(rows.classes):
+        own = rows.label == label
+        if label and own.any():
+            parts = true[own & right], true[own & ~right]
+            medians = (float(np.median(part)) if len(part) else None for part in parts)
+            chances.append(TrueChances(label, *parts, *medians))
+    return tuple(chances)
 
 
-@dataclass(frozen=True)
-class Discrepancy:
+class Discrepancy(NamedTuple):
     """How far the chance of the predicted label is from that of the true one, for one gold span."""
 
     document: str
     text: str
     label: str
-    fold: float
-    """log2(chance of the predicted label / chance of the true label)."""
-    desire: float
-    """The variance of the class chances / the chance of the true label: the paper's D."""
-    tag: Literal["Up", "Stable", "Down"]
-    """Up where the predicted label has the larger chance, Stable where both are equal, Down else."""
+    fold: float  # log2(chance of the predicted label / chance of the true label)
+    desire: float  # the variance of the class chances / the chance of the true label: the paper's D
+    tag: str  # "Up" where the predicted label has the larger chance, "Stable" where both are equal, "Down" otherwise
 
 
 def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepancy, ...]:
@@ -348,15 +318,13 @@ def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepa
     )
 
 
-@dataclass(frozen=True)
-class EpochLoss:
+class EpochLoss(NamedTuple):
     """The mean losses of one epoch, by name, and the dev F1 or accuracy where there is one. Epochs count from 1."""
 
     epoch: int
     losses: dict[str, float]
     dev: float | None = None
-    figure: str = HEADLINES["recognition"]
-    """The name of `dev`: models that type given spans have an accuracy."""
+    figure: str = HEADLINES["recognition"]  # the name of `dev`: models that type given spans have an accuracy
 
 
 def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
@@ -377,23 +345,18 @@ def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
 # Span vectors on a plane: principal components with numpy, t-SNE with scikit-learn; how well classes lie apart.
 
 
-@dataclass(frozen=True)
-class PointMap:
+class PointMap(NamedTuple):
     """Points on a plane with their texts and groups; one entry each."""
 
     kind: str
     method: ProjectionMethod
     x: Array
     y: Array
-    group: Array
-    """The meaning of colors: the gold label, or the corpus."""
-    mark: Array
-    """The meaning of shapes: "right" or "wrong", or nothing."""
+    group: Array  # the meaning of colors: the gold label, or the corpus
+    mark: Array  # the meaning of shapes: "right" or "wrong", or nothing
     text: Array
-    shares: tuple[float, ...] | None
-    """PCA: the share of the variance of each axis."""
-    silhouette: float | None
-    """How well groups lie apart before projecting, from -1 to 1; None where there are fewer than two."""
+    shares: tuple[float, ...] | None  # PCA: the share of the variance of each axis
+    silhouette: float | None  # how well groups lie apart before projecting, from -1 to 1; None for fewer than two
 
 
 def span_map(
@@ -409,8 +372,8 @@ def span_map(
     """The gold spans on a plane, `limit` of them at most.
 
     With several corpora, labels are those of the target where they have a counterpart there.
-    See: paper 003, Figure 4 (features, PCA); paper 000, Figure 2 (latents, t-SNE); paper 004, Figure 4 (t-SNE of one
-    label `only`, `by` dataset).
+    See: paper 003, Figure 4 (features, PCA); paper 001, Figure 4 (chances, PCA); paper 000, Figure 2 (latents, t-SNE;
+    vectors and the head's features, t-SNE); paper 004, Figure 4 (t-SNE of one label `only`, `by` dataset).
     """
     chosen = np.flatnonzero(rows.entities & (rows.meaning == only if only is not None else True))
     if len(chosen) > limit:
@@ -420,31 +383,13 @@ def span_map(
     return _mapped(kind, rows.of(kind)[chosen], groups, mark, rows.text[chosen], method, seed)
 
 
-def chance_map(rows: Collected, *, limit: int = 2000, seed: int = 0) -> PointMap:
-    """Gold spans by the principal components of their chances, right and wrong marked.  See: paper 001, Figure 4."""
-    return span_map(rows, "chance", "pca", limit=limit, seed=seed)
-
-
-def before_and_after(rows: Collected, method: ProjectionMethod = "tsne", *, seed: int = 0) -> tuple[PointMap, PointMap]:
-    """Gold spans as vectors and as the head's features, such as a bottleneck's.  See: paper 000, Figure 2 e-h."""
-    return span_map(rows, "vector", method, seed=seed), span_map(rows, "feature", method, seed=seed)
-
-
 def label_map(
-    vectors: Array,
-    names: Sequence[str],
-    groups: Sequence[str] | None = None,
-    method: ProjectionMethod = "tsne",
-    *,
-    seed: int = 0,
+    vectors: Array, names: Sequence[str], groups: Sequence[str] | None = None, method: ProjectionMethod = "tsne"
 ) -> PointMap:
-    """Vectors of labels on a plane: templates, or the rows of a prior; groups may be their corpora.
-
-    See: paper 004, Figure 3.
-    """
+    """Vectors of labels, such as templates, on a plane; groups may be their corpora.  See: paper 004, Figure 3."""
     texts = np.array(names, dtype=str)
     group = texts if groups is None else np.array(groups, dtype=str)
-    return _mapped("label", np.asarray(vectors), group, np.full(len(texts), ""), texts, method, seed)
+    return _mapped("label", np.asarray(vectors), group, np.full(len(texts), ""), texts, method, 0)
 
 
 def _mapped(
@@ -495,9 +440,9 @@ def silhouette(values: Array, groups: Sequence[str] | Array) -> float | None:
     A point alone in its group counts 0. None where there is only one group, or nothing but lone points, and without
     scikit-learn.  See: Rousseeuw 1987.
     """
-    number = len(np.unique(np.asarray(groups, dtype=str)))
+    number = len(np.unique(groups))
     if number < 2 or number == len(values) or find_spec("sklearn") is None:
         return None
     from sklearn.metrics import silhouette_score
 
-    return float(silhouette_score(values.astype(np.float64), np.asarray(groups, dtype=str)))
+    return float(silhouette_score(values.astype(np.float64), groups))

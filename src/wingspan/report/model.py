@@ -9,39 +9,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wingspan.report import plots
+from wingspan.report import geometry, plots
 from wingspan.report.blocks import AnyBlock, Column, Facts, Points, Section, Table, TableCell, numbers
-from wingspan.report.geometry import (
-    Array,
-    Collected,
-    PointMap,
-    before_and_after,
-    chance_map,
-    class_cosines,
-    cosine_by_overlap,
-    discrepancies,
-    geometry,
-    label_map,
-    losses_by_epoch,
-    norms_by_class,
-    span_map,
-    template_cosines,
-    true_chances,
-)
+from wingspan.report.geometry import Array, Collected, PointMap, label_map, span_map
 
 if TYPE_CHECKING:
     from wingspan.report.collect import LabelRows
 
-QUANTITIES = {
-    "norm": "length of the features",
-    "within": "cosine of two spans of one type",
-    "between": "cosine of spans of two types",
-    "against_nothing": "cosine of entities and other spans",
-    "template_norm": "length of the types' weights",
-    "template_cosine": "absolute cosine of the weights of two classes",
-    "template_between": "absolute cosine of the weights of two types",
-    "template_against_nothing": "absolute cosine of the weights of a type and of nothing",
-}
+QUANTITIES = (  # of `Geometry`, in its order
+    "length of the features",
+    "cosine of two spans of one type",
+    "cosine of spans of two types",
+    "cosine of entities and other spans",
+    "length of the types' weights",
+    "absolute cosine of the weights of two classes",
+    "absolute cosine of the weights of two types",
+    "absolute cosine of the weights of a type and of nothing",
+)
 LEAD = (
     "From the rows in collected.npz: gold spans, spans beside them that are no entities, and a sample of others. "
     "Features are what the class scores are linear in."
@@ -57,7 +41,7 @@ def representation(rows: Collected, figures: Path | None, prior: LabelRows | Non
 
 def cosines(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
     """Cosines and lengths: neighbors (003, Table 4), types and their weights (003, Table 5)."""
-    overlaps, norms = cosine_by_overlap(rows), norms_by_class(rows)
+    overlaps, norms = geometry.cosine_by_overlap(rows), geometry.norms_by_class(rows)
     beside, by_type = "Cosine of entities and spans beside them", "Length of features by type"
     if plots.available():
         yield plots.drawn(plots.overlap_figure({rows.system: overlaps}), "overlap-cosines-figure", beside, figures)
@@ -68,22 +52,19 @@ def cosines(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
         (Column("overlap", "text"), *numbers("mean cosine", "sd", digits=3), Column("pairs")),
         [(row.overlap, finite(row.mean), finite(row.deviation), row.pairs) for row in overlaps],
     )
-    quantities = geometry(rows)
-    yield Table(
-        "geometry",
-        "Lengths and cosines",
-        (Column("quantity", "text"), Column("mean", digits=3)),
-        [(words, getattr(quantities, name)) for name, words in QUANTITIES.items()],
-    )
+    columns = (Column("quantity", "text"), Column("mean", digits=3))
+    quantities = list(zip(QUANTITIES, geometry.geometry(rows), strict=True))
+    yield Table("geometry", "Lengths and cosines", columns, quantities)
     yield Table(
         "norms",
         by_type,
         (LABEL, *numbers("mean", "sd", "spans")),
         [(row.label or "nothing", row.mean, finite(row.deviation), row.rows) for row in norms],
     )
-    yield heat_map("class-cosines", "Cosines of spans, type by type", *class_cosines(rows))
+    yield heat_map("class-cosines", "Cosines of spans, type by type", *geometry.class_cosines(rows))
     if len(rows.templates):
-        yield heat_map("template-cosines", "Cosines of the types' weights", rows.class_names, template_cosines(rows))
+        matrix = geometry.template_cosines(rows)
+        yield heat_map("template-cosines", "Cosines of the types' weights", rows.class_names, matrix)
 
 
 def heat_map(name: str, caption: str, names: Sequence[str], matrix: Array) -> Table:
@@ -95,7 +76,7 @@ def heat_map(name: str, caption: str, names: Sequence[str], matrix: Array) -> Ta
 
 def chances(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
     """How sure the model is of the truth (001, Figures 5 and 6)."""
-    true, off = true_chances(rows), discrepancies(rows)
+    true, off = geometry.true_chances(rows), geometry.discrepancies(rows)
     if plots.available():
         caption = "The chance of the true label, right and wrong predictions"
         yield plots.drawn(plots.violins_figure(true), "violins", caption, figures)
@@ -118,10 +99,7 @@ def chances(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
             Column("tag", "text"),
             Column("document", "text"),
         ),
-        [
-            (row.text, row.label, row.fold, row.desire, row.tag, row.document)
-            for row in sorted(off, key=lambda row: -row.fold)
-        ],
+        [(*row[1:], row.document) for row in sorted(off, key=lambda row: -row.fold)],
         shown=50,
     )
 
@@ -139,19 +117,17 @@ def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) 
     if not rows.entities.any():
         return
     yield cloud("features-pca", "Features of entities, PCA", span_map(rows), figures)
-    yield cloud("chances-pca", "Class chances of entities, PCA", chance_map(rows), figures)
+    yield cloud("chances-pca", "Class chances of entities, PCA", span_map(rows, "chance"), figures)
     if find_spec("sklearn") is None:
         return
-    before, after = before_and_after(rows)
-    yield cloud("vectors-tsne", "Span vectors, before the head, t‑SNE", before, figures)
-    yield cloud("features-tsne", "Features, after the head, t‑SNE", after, figures)
+    yield cloud("vectors-tsne", "Span vectors, before the head, t‑SNE", span_map(rows, "vector", "tsne"), figures)
+    yield cloud("features-tsne", "Features, after the head, t‑SNE", span_map(rows, "feature", "tsne"), figures)
     if rows.latent.shape[1]:
         yield cloud("latents-tsne", "Latents of entities, t‑SNE", span_map(rows, "latent", "tsne"), figures)
     if len(rows.templates):
         yield cloud("label-rows", "The types' weights, t‑SNE", label_map(rows.templates, rows.class_names), figures)
     if prior is not None:
-        points = label_map(prior.values, prior.names, prior.meanings)
-        yield cloud("prior-rows", "The labels' rows of the conditional autoencoder, t‑SNE", points, figures)
+        yield cloud("prior-rows", "The labels' rows of the conditional autoencoder, t‑SNE", label_map(*prior), figures)
     if len(set(rows.dataset.tolist())) > 1:
         points = span_map(rows, "feature", "tsne", by="dataset")
         yield cloud("features-by-corpus", "Features of entities by corpus, t‑SNE", points, figures)
@@ -185,23 +161,16 @@ def cloud(name: str, caption: str, points: PointMap, figures: Path | None) -> Po
 def training_chapter(
     recipe: Mapping[str, Any], facts: Mapping[str, Any], journal: Path, figures: Path | None
 ) -> Section:
-    """The curves of the training where its journal is there, all facts known about it, and the whole recipe."""
-    blocks = loss_curves(journal, figures) if journal.is_file() else []
+    """Losses and dev F1 or accuracy by epoch where there is a journal (001, Figure 3), facts, and the recipe."""
+    blocks: list[AnyBlock] = []
+    if journal.is_file() and (epochs := geometry.losses_by_epoch(journal)):
+        dev = f"dev {epochs[0].figure}"
+        if plots.available():
+            figure = plots.losses_figure(epochs)
+            blocks.append(plots.drawn(figure, "loss-curve", f"Loss and {dev} by epoch", figures))
+        names = list(dict.fromkeys(name for epoch in epochs for name in epoch.losses))
+        columns = (Column("epoch"), *numbers(*names, digits=4), Column(dev))
+        rows = [(epoch.epoch, *(epoch.losses.get(name) for name in names), epoch.dev) for epoch in epochs]
+        blocks.append(Table("epochs", f"Losses and {dev} by epoch", columns, rows))
     blocks += [Facts("training", "The training", facts), Facts("recipe", "The recipe", recipe)]
     return Section("model", "Model and training", blocks)
-
-
-def loss_curves(journal: Path, figures: Path | None) -> list[AnyBlock]:
-    """Losses and dev F1 or accuracy, epoch by epoch (001, Figure 3)."""
-    epochs = losses_by_epoch(journal)
-    if not epochs:
-        return []
-    blocks: list[AnyBlock] = []
-    dev = f"dev {epochs[0].figure}"
-    if plots.available():
-        figure = plots.losses_figure(epochs)
-        blocks.append(plots.drawn(figure, "loss-curve", f"Loss and {dev} by epoch", figures))
-    names = list(dict.fromkeys(name for epoch in epochs for name in epoch.losses))
-    columns = (Column("epoch"), *numbers(*names, digits=4), Column(dev))
-    rows = [(epoch.epoch, *(epoch.losses.get(name) for name in names), epoch.dev) for epoch in epochs]
-    return [*blocks, Table("epochs", f"Losses and {dev} by epoch", columns, rows)]

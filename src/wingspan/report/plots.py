@@ -15,17 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from wingspan.report import geometry
 from wingspan.report.blocks import Figure
-from wingspan.report.geometry import (
-    OVERLAPS,
-    Array,
-    ClassNorm,
-    Discrepancy,
-    EpochLoss,
-    OverlapCosine,
-    PointMap,
-    TrueChances,
-)
+from wingspan.report.geometry import OVERLAPS, Array, PointMap
 from wingspan.views.entities import PALETTE, label_colors
 from wingspan.views.html import escaped
 
@@ -37,13 +29,7 @@ TAGS = {"Up": PALETTE[5], "Stable": PALETTE[0], "Down": PALETTE[2]}
 DASHES = ("-", "--", ":", "-.")
 LONGEST_NAME = 28
 WIDTH, HEIGHT = 4.8, 3.1  # inches of a chart: half of a page, and a phone without too small letters
-VECTOR_NAMES = {
-    "vector": "span vectors",
-    "feature": "features",
-    "latent": "latents",
-    "chance": "class chances",
-    "label": "labels",
-}
+VECTOR_NAMES = {"vector": "span vectors", "chance": "class chances"}  # others take an s
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 10,
@@ -81,13 +67,13 @@ def available() -> bool:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def styled(**others: Any) -> Iterator[None]:
     """Everything that is drawn or saved inside has our style."""
     try:
         from matplotlib import rc_context
     except ImportError as error:
         raise ImportError("figures need matplotlib; install it with: pip install 'wingspan[plots]'") from error
-    with rc_context(STYLE), warnings.catch_warnings():
+    with rc_context(STYLE | others), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # rare scripts: the text is in the table too
         yield
 
@@ -153,12 +139,9 @@ def svg_of(figure: Any, name: str) -> str:
     if not re.fullmatch(r"[A-Za-z][\w-]*", name):
         raise ValueError(f"{name!r} cannot begin ids; use letters, digits and -")
     buffer = io.StringIO()
-    with styled():
-        from matplotlib import rc_context
-
+    with styled(**{"svg.hashsalt": name}):
         _settle(figure)
-        with rc_context({"svg.hashsalt": name}):
-            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     svg = buffer.getvalue()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
@@ -182,8 +165,8 @@ def save_figure(figure: Any, path: str | Path) -> None:
     """Writes an SVG or a PNG, by the suffix."""
     path = Path(path)
     if path.suffix == ".svg":
-        stem = re.sub(r"\W", "-", path.stem)
-        path.write_text(XML + svg_of(figure, f"figure-{stem}"), encoding="utf-8")
+        name = re.sub(r"\W", "-", f"figure-{path.stem}")
+        path.write_text(XML + svg_of(figure, name), encoding="utf-8")
     elif path.suffix == ".png":
         path.write_bytes(png_of(figure))
     else:
@@ -203,17 +186,19 @@ def drawn(figure: Any, name: str, caption: str, folder: Path | None = None) -> F
 # Figures of the papers.
 
 
-def points_figure(*maps: PointMap, marks: bool = False, titles: Sequence[str] = ()) -> Any:
+def points_figure(*maps: PointMap, marks: bool = False) -> Any:
     """Maps side by side, colored by group; with `marks`, right ones are triangles and wrong ones circles.
 
     See: paper 003, Figure 4; paper 000, Figure 2 (two maps); paper 004, Figures 3 and 4; paper 001, Figure 4 (marks).
     """
     colors = colors_of(np.concatenate([points.group for points in maps]).tolist())
     with canvas(len(maps), width=5.2 * len(maps) + 0.8, height=4.6) as (figure, *panels):
-        for at, (panel, points) in enumerate(zip(panels, maps, strict=True)):
+        for panel, points in zip(panels, maps, strict=True):
             _scatter(panel, points, colors, marks)
             note_if_empty(panel, points.x)
-            panel.set_title(titles[at] if titles else _title(points), color=INK)
+            apart = f", silhouette {points.silhouette:.2f}" if points.silhouette is not None else ""
+            method = "PCA" if points.method == "pca" else "t-SNE"
+            panel.set_title(f"{method} of {VECTOR_NAMES.get(points.kind, f'{points.kind}s')}{apart}", color=INK)
         if any(points.kind != "label" or len(colors) < len(points.group) for points in maps):
             shape = "s" if marks else "o"
             named = [dot(short_name(name), color, shape) for name, color in colors.items() if color != OTHER]
@@ -245,16 +230,10 @@ def _scatter(panel: Any, points: PointMap, colors: Mapping[str, str], marks: boo
         panel.spines[:].set(visible=True, linewidth=0.5)
 
 
-def _title(points: PointMap) -> str:
-    apart = f", silhouette {points.silhouette:.2f}" if points.silhouette is not None else ""
-    method = "PCA" if points.method == "pca" else "t-SNE"
-    return f"{method} of {VECTOR_NAMES[points.kind]}{apart}"
-
-
-def overlap_figure(tables: Mapping[str, Sequence[OverlapCosine]]) -> Any:
+def overlap_figure(tables: Mapping[str, Sequence[geometry.OverlapCosine]]) -> Any:
     """Cosine of entities and their neighbors by overlap, for one system or several.  See: paper 003, Table 4."""
-    means = {system: [_known(row.mean) for row in table] for system, table in tables.items()}
-    spread = {system: [_known(row.deviation) or 0.0 for row in table] for system, table in tables.items()}
+    means = {system: [row.mean for row in table] for system, table in tables.items()}
+    spread = {system: np.nan_to_num([row.deviation for row in table]) for system, table in tables.items()}
     with canvas(height=3.4) as (figure, panel):
         handles = _grouped_bars(panel, means, spread)
         panel.axhline(0, color=INK, linewidth=0.8)
@@ -264,33 +243,29 @@ def overlap_figure(tables: Mapping[str, Sequence[OverlapCosine]]) -> Any:
     return figure
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
 def _grouped_bars(
-    panel: Any, series: Mapping[str, Sequence[float | None]], spread: Mapping[str, Sequence[float]] | None = None
+    panel: Any, series: Mapping[str, Sequence[float | None]], spread: Mapping[str, Array] | None = None
 ) -> list[Any]:
     """Bars of several series side by side; groups without a value have no bar."""
     width = 0.8 / max(len(series), 1)
     handles = []
     for number, (name, values) in enumerate(series.items()):
         shift = (number - (len(series) - 1) / 2) * width
-        kept = [place for place, value in enumerate(values) if value is not None]
-        places, heights = [place + shift for place in kept], [values[place] for place in kept]
+        heights = np.array(values, dtype=float)  # None is nan
+        kept = np.flatnonzero(~np.isnan(heights))
         color = PALETTE[number % len(PALETTE)]
-        handles.append(panel.bar(places, heights, width * 0.92, label=short_name(name), color=color))
+        handles.append(panel.bar(kept + shift, heights[kept], width * 0.92, label=short_name(name), color=color))
         if spread is not None:
-            sizes = [spread[name][place] for place in kept]
-            panel.errorbar(places, heights, sizes, fmt="none", ecolor=INK, elinewidth=1, capsize=3)
+            sizes = spread[name][kept]
+            panel.errorbar(kept + shift, heights[kept], sizes, fmt="none", ecolor=INK, elinewidth=1, capsize=3)
     return handles
 
 
-def norms_figure(table: Sequence[ClassNorm]) -> Any:
+def norms_figure(table: Sequence[geometry.ClassNorm]) -> Any:
     """The length of features, type by type.  See: paper 003, Table 5 (l2-norm)."""
     means, places = [row.mean for row in table], range(len(table))
     with canvas(height=max(1.6, 0.34 * len(table) + 0.9)) as (figure, panel):
-        spread = [_known(row.deviation) or 0.0 for row in table]
+        spread = np.nan_to_num([row.deviation for row in table])
         panel.barh(places, means, color=[PALETTE[0] if row.label else OTHER for row in table], height=0.7)
         panel.errorbar(means, places, xerr=spread, fmt="none", ecolor=INK, capsize=3)
         panel.set_yticks(places, [f"{short_name(row.label)} ({row.rows:,})" for row in table])
@@ -300,7 +275,7 @@ def norms_figure(table: Sequence[ClassNorm]) -> Any:
     return figure
 
 
-def violins_figure(table: Sequence[TrueChances]) -> Any:
+def violins_figure(table: Sequence[geometry.TrueChances]) -> Any:
     """The chance of the true label, type by type: right predictions on the left half, wrong ones on the right.
 
     A white bar marks the median.  See: paper 001, Figure 5.
@@ -334,7 +309,7 @@ def _half_violin(panel: Any, at: int, values: Array, side: str, color: str) -> N
         panel.plot([at + sign * 0.02, at + sign * 0.14], [middle] * 2, color=paint, lw=thick, solid_capstyle="butt")
 
 
-def volcano_figure(table: Sequence[Discrepancy]) -> Any:
+def volcano_figure(table: Sequence[geometry.Discrepancy]) -> Any:
     """How far off each gold span is against the paper's D, on a logarithmic scale.  See: paper 001, Figure 6."""
     with canvas(height=4.0) as (figure, panel):
         handles = []
@@ -355,7 +330,7 @@ def volcano_figure(table: Sequence[Discrepancy]) -> Any:
     return figure
 
 
-def losses_figure(table: Sequence[EpochLoss]) -> Any:
+def losses_figure(table: Sequence[geometry.EpochLoss]) -> Any:
     """Losses against epochs, and the dev F1 or accuracy where there is one.  See: paper 001, Figure 3."""
     epochs = [row.epoch for row in table]
     names = list(dict.fromkeys(name for row in table for name in row.losses))
