@@ -72,6 +72,7 @@ def check(figure, name: str) -> str:
     return drawn
 
 
+@pytest.mark.slow
 def test_from_training_to_every_figure(tmp_path):
     pytest.importorskip("sklearn")
     model = wingspan.train(tiny("baseline", epochs=2), train=train_documents(8), output=tmp_path / "run", device="cpu")
@@ -83,6 +84,7 @@ def test_from_training_to_every_figure(tmp_path):
     assert drawn["features"] == svg_of(figures["features"], "features")  # though a PNG was written in between
 
 
+@pytest.mark.slow
 def test_odd_labels_and_few_rows(tmp_path):
     """Dollar signs, underscores, markup, other scripts, a single row of a type."""
     (tmp_path / "journal.jsonl").write_text("")

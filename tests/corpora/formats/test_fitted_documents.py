@@ -68,6 +68,7 @@ def check(document: Document, chosen: Format) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.slow
 def test_what_a_format_holds_survives_it(name: str) -> None:
     if name in EXTRAS:
         pytest.importorskip(EXTRAS[name], reason=f"{EXTRAS[name]} is not installed")

@@ -82,6 +82,7 @@ def run(*arguments: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_commands_take_it_and_list_what_it_cannot_hold(folder: Path) -> None:
     run("convert", "in.txt", "out.jsonl", "--from", "my_formats:TABS")
     assert list(read("out.jsonl")) == EXPECTED
