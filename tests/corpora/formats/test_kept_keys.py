@@ -69,11 +69,11 @@ def named_relations(document: Document) -> list[tuple[str, str, str]]:
 
 def test_relations_that_lose_an_entity_are_counted(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="cannot hold 2 relations whose entity is no longer there"):
-        convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json", overlap="none")
-    done = convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json", overlap="none", lossy=True)
+        convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json", flattening="none")
+    done = convert_corpus(FIXTURES / "spert.json", tmp_path / "out.spert.json", flattening="none", lossy=True)
     assert (done.flattened, done.losses) == (2, {"relations whose entity is no longer there (left out)": 2})
     assert not any(document.meta.get("relations") for document in read(tmp_path / "out.spert.json"))
-    assert not convert_corpus(FIXTURES / "spert.json", tmp_path / "outer.spert.json", overlap="outer").losses
+    assert not convert_corpus(FIXTURES / "spert.json", tmp_path / "outer.spert.json", flattening="outer").losses
 
 
 @pytest.mark.parametrize("name", PARTLY)
