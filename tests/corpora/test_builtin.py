@@ -3,7 +3,10 @@
 import hashlib
 from collections import Counter
 
-from wingspan.corpora.coverage import auto_overlap, auto_width, measure_coverage
+from covered import measure_coverage
+from demo_corpus import generated
+
+from wingspan.corpora.coverage import auto_overlap, auto_width
 from wingspan.corpora.demo import corpus, memorizer
 from wingspan.corpora.segment import Segmenting, place, segment
 from wingspan.corpora.words import split_words
@@ -20,7 +23,7 @@ def mentions(documents: tuple[Document, ...]) -> list[str]:
 
 def test_always_the_same() -> None:
     corpus.cache_clear()
-    assert corpus() == (TRAIN, DEV, TEST)
+    assert corpus() == (TRAIN, DEV, TEST) == generated(), "tests/support/demo_corpus.py writes another corpus"
     digest = hashlib.sha256("".join(document.text for document in EVERYTHING).encode()).hexdigest()
     assert digest.startswith("c5fe29be5cc3d3d1"), "the demo's figures in the README belong to another corpus"
 

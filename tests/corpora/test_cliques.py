@@ -50,8 +50,8 @@ def test_the_most_cliques_a_graph_can_have_are_cut_off():
 def test_more_effort_finds_more():
     nodes = 12  # 3^4 cliques
     links = {(i, j) for i, j in combinations(range(nodes), 2) if i // 3 != j // 3}
-    few, many = (maximal_cliques(nodes, links, effort) for effort in (100, 10_000))
-    assert not few.complete
-    assert many.complete
-    assert len(few.found) < len(many.found) == 81
-    assert set(few.found) < set(many.found)
+    few, ended = maximal_cliques(nodes, links, 100)
+    many, complete = maximal_cliques(nodes, links, 10_000)
+    assert (ended, complete) == (False, True)
+    assert len(few) < len(many) == 81
+    assert set(few) < set(many)

@@ -1,7 +1,7 @@
 import json
 import os
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,7 @@ def test_counts_and_findings() -> None:
         "crossing pairs": 4,
     }
     assert found.findings["same span, two labels"].examples == ["odd: GPE and LOC at 0-4"]
-    assert json.loads(json.dumps(found.to_dict()))["findings"]["crossing pairs"]["count"] == 4
+    assert json.loads(json.dumps(asdict(found)))["findings"]["crossing pairs"]["count"] == 4
 
 
 def test_the_fingerprint_depends_on_content_alone() -> None:

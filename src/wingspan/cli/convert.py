@@ -42,8 +42,6 @@ def convert(
     overlap: Annotated[Flattening | None, typer.Option(hidden=True, help="The earlier name of --flatten.")] = None,
 ) -> None:
     """Converts a corpus to another format; nothing is lost silently."""
-    from rich.console import Console
-
     result = convert_corpus(source, target, from_format, to_format, lossy, on_error, overlap or flattening)
     show(result, target, Console())
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -15,7 +13,8 @@ from wingspan.cli import app
 from wingspan.corpora import split as splitting
 from wingspan.corpora.formats import read, write
 from wingspan.files import CorpusError, OnError, Problems
-from wingspan.text import Document, corpus_fingerprint
+from wingspan.text import corpus_fingerprint
+from wingspan.views.console import write_json
 from wingspan.views.tables import Sheet
 
 
@@ -34,19 +33,24 @@ def split(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
 ) -> None:
     """Splits a corpus by document, with every label's share in every part, and no text on two sides."""
-    from rich.console import Console
-
-    from wingspan.views.console import write_json
-
     result = split_corpus(corpus, output, dev, test, folds, seed, format, on_error)
     if json is not None:
-        write_json(result.to_dict(), json)
+        parts = [
+            {
+                "file": str(part.path),
+                "documents": part.documents,
+                "entities": part.labels.total(),
+                "labels": dict(part.labels.most_common()),
+                "fingerprint": part.fingerprint,
+            }
+            for part in result.parts
+        ]
+        write_json({"parts": parts, "problems": result.problems}, json)
     if json != Path("-"):
         show(result, Console())
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A file that was written, with its figures."""
 
     path: Path
@@ -54,27 +58,12 @@ class Part:
     labels: Counter[str]
     fingerprint: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """The part as plain data."""
-        return {
-            "file": str(self.path),
-            "documents": self.documents,
-            "entities": self.labels.total(),
-            "labels": dict(self.labels.most_common()),
-            "fingerprint": self.fingerprint,
-        }
 
-
-@dataclass(frozen=True)
-class Division:
+class Division(NamedTuple):
     """All parts, and the records that did not fit and were left out."""
 
     parts: list[Part]
     problems: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The parts as plain data."""
-        return {"parts": [part.to_dict() for part in self.parts], "problems": self.problems}
 
 
 def split_corpus(
@@ -115,13 +104,12 @@ def split_corpus(
                 f"{corpus}: {name} would be empty, because {len(documents)} documents in "
                 f"{len(splitting.bundles(documents))} independent groups are too few; give larger shares or fewer parts"
             )
-    return Division([_write(Path(output) / name, part) for name, part in planned], problems.messages)
-
-
-def _write(path: Path, documents: Sequence[Document]) -> Part:
-    write(documents, path, "jsonl")
-    labels = Counter(entity.label for document in documents for entity in document.entities)
-    return Part(path, len(documents), labels, corpus_fingerprint(documents))
+    written = []
+    for name, part in planned:
+        write(part, Path(output) / name, "jsonl")
+        labels = Counter(entity.label for document in part for entity in document.entities)
+        written.append(Part(Path(output) / name, len(part), labels, corpus_fingerprint(part)))
+    return Division(written, problems.messages)
 
 
 def show(division: Division, console: Console) -> None:

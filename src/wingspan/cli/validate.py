@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from wingspan.cli import app
 from wingspan.corpora.formats import Format, detect, format_named
 from wingspan.corpora.statistics import FINDINGS, Statistics, describe
 from wingspan.files import CorpusError, OnError, Problems
+from wingspan.views.console import write_json
 from wingspan.views.tables import Sheet
 
 
@@ -27,22 +28,28 @@ def validate(
     ] = "skip",
 ) -> None:
     """Shows what is in a corpus, and every problem with file and line; exit code 1 if there is one."""
-    from rich.console import Console
-
-    from wingspan.views.console import write_json
-
     reports = validate_corpora(corpora, format, on_error)
     if json is not None:
-        write_json({"corpora": [report.to_dict() for report in reports]}, json)
+        figures = [
+            {
+                "corpus": report.path,
+                "format": report.format,
+                "valid": not report.problems,
+                **asdict(report.statistics),
+                "problems": report.problems,
+                "notes": report.notes,
+            }
+            for report in reports
+        ]
+        write_json({"corpora": figures}, json)
     if json != Path("-"):
         for report in reports:
             show(report, Console())
-    if any(report.failed for report in reports):
+    if any(report.problems for report in reports):  # suspicious annotations do not count
         raise typer.Exit(1)
 
 
-SHOWN = 20
-"""How many problems are printed per corpus; `--json` has all."""
+SHOWN = 20  # problems printed per corpus; `--json` has all
 
 
 @dataclass
@@ -55,48 +62,31 @@ class CorpusReport:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def failed(self) -> bool:
-        """Whether something has to be corrected; suspicious annotations do not count."""
-        return bool(self.problems)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain data."""
-        return {
-            "corpus": self.path,
-            "format": self.format,
-            "valid": not self.failed,
-            **self.statistics.to_dict(),
-            "problems": self.problems,
-            "notes": self.notes,
-        }
-
 
 def validate_corpora(
     corpora: Sequence[str | Path], format: str | Format | None = None, on_error: OnError = "skip"
 ) -> list[CorpusReport]:
     """One report per corpus. With `on_error="raise"` the first problem raises."""
-    return [_validate(Path(corpus), format, on_error) for corpus in corpora]
-
-
-def _validate(path: Path, format: str | Format | None, on_error: OnError) -> CorpusReport:
-    problems = Problems(on_error)
-    report = CorpusReport(str(path), str(format or "?"), Statistics())
-    try:
-        chosen = format_named(format or detect(path))
-        report.format = chosen.name
-        report.statistics = describe(chosen.read(path, problems))
-        if not report.statistics.documents and not problems.messages:
-            problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
-    except CorpusError as error:  # this file cannot be read any further, the others can
-        if on_error == "raise":
-            raise
-        problems.messages.append(str(error))
-    for name, finding in report.statistics.findings.items():
-        if FINDINGS[name] and finding.count:
-            problems.add(path, None, f"{finding.count} entities have {name}: {'; '.join(finding.examples)}")
-    report.problems, report.notes = problems.messages, list(dict.fromkeys(problems.notes))
-    return report
+    reports = []
+    for path in map(Path, corpora):
+        problems = Problems(on_error)
+        report = CorpusReport(str(path), str(format or "?"), Statistics())
+        try:
+            chosen = format_named(format or detect(path))
+            report.format = chosen.name
+            report.statistics = describe(chosen.read(path, problems))
+            if not report.statistics.documents and not problems.messages:
+                problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
+        except CorpusError as error:  # this file cannot be read any further, the others can
+            if on_error == "raise":
+                raise
+            problems.messages.append(str(error))
+        for name, finding in report.statistics.findings.items():
+            if FINDINGS[name] and finding.count:
+                problems.add(path, None, f"{finding.count} entities have {name}: {'; '.join(finding.examples)}")
+        report.problems, report.notes = problems.messages, list(dict.fromkeys(problems.notes))
+        reports.append(report)
+    return reports
 
 
 def show(report: CorpusReport, console: Console) -> None:
@@ -113,9 +103,8 @@ def show(report: CorpusReport, console: Console) -> None:
         Sheet("Lengths in words", ("", *known[0][1]), lengths_of).show(console)
     suspicious = [(name, finding) for name, finding in figures.findings.items() if finding.count]
     if suspicious:
-        Sheet("Worth a look", ("", "count"), [(name, f"{finding.count:,}") for name, finding in suspicious]).show(
-            console
-        )
+        counts = [(name, f"{finding.count:,}") for name, finding in suspicious]
+        Sheet("Worth a look", ("", "count"), counts).show(console)
     lines = [f"  {name}: {'; '.join(finding.examples)}" for name, finding in suspicious]
     if figures.fingerprint:
         lines.append(f"fingerprint {figures.fingerprint}")

@@ -37,10 +37,8 @@ class Coverage:
 
     total: int
     lost: Mapping[str, int] = field(default_factory=dict)
-    moved: int = 0
-    """How many of the misaligned ones are trained on with their borders moved to words."""
-    capped_words: int = 0
-    """Words with more pieces than a window holds: the encoder sees their beginnings."""
+    moved: int = 0  # misaligned ones that are trained on with their borders moved to words
+    capped_words: int = 0  # words with more pieces than a window holds: the encoder sees their beginnings
     max_width: int | None = None
     unit: Literal["word", "piece"] = "word"  # what max_width counts
     verb: Literal["found", "typed"] = "found"
@@ -75,15 +73,8 @@ class Coverage:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
-        return {
-            "entities": self.total,
-            "found": self.found,
-            "percent": self.percent,
-            "lost": dict(self.lost),
-            "moved": self.moved,
-            "capped_words": self.capped_words,
-            "max_width": self.max_width,
-        }
+        figures = {"entities": self.total, "found": self.found, "percent": self.percent, "lost": dict(self.lost)}
+        return figures | {"moved": self.moved, "capped_words": self.capped_words, "max_width": self.max_width}
 
 
 class Census:
@@ -129,7 +120,7 @@ class Census:
             if tags or not discontinuous:
                 left = _without(left, [e for e in left if e.discontinuous], "discontinuous", lost)
             else:
-                left = _without(left, mistaken(left).lost, "unjoined", lost)
+                left = _without(left, mistaken(left)[0], "unjoined", lost)
             if not tags and max_width is not None:
                 wide = [e for e in left if any(width_of(span, sentence, units) > max_width for span in e.spans)]
                 left = _without(left, wide, "too_wide", lost)
@@ -165,32 +156,6 @@ class Census:
         sizes = self.measure(words)
         self.capped_words += sum(size > self.segmenting.max_length for size in sizes)
         return sizes
-
-
-def measure_coverage(
-    documents: Iterable[Document],
-    segmenting: Segmenting,
-    *,
-    max_width: int | None,
-    measure: Measure | None = None,
-    overlap: Overlap = "nested",
-    one_label_per_span: bool = True,
-    discontinuous: bool = False,
-    tags: bool = False,
-    pieces: bool = False,
-    gold: bool = False,
-) -> Coverage:
-    """The share of gold entities that a model with these limits can find, by default in the sentences of prediction."""
-    census = Census(segmenting, measure, gold)
-    return census.coverage(
-        census.sentences(documents),
-        max_width=max_width,
-        overlap=overlap,
-        one_label_per_span=one_label_per_span,
-        discontinuous=discontinuous,
-        tags=tags,
-        pieces=pieces,
-    )
 
 
 def width_of(span: Span, sentence: Sentence, units: Measure | None = None) -> int:
@@ -234,17 +199,13 @@ def _clashing(entities: Sequence[Entity], nested: bool) -> list[Entity]:
     kept: list[Entity] = []
     clashing: list[Entity] = []
     for entity in sorted(entities, key=lambda e: (e.end, -e.start)):
-        clashing_here = False
+        clashes = False
         for other in reversed(kept):
-            if other.end <= entity.start:
+            if clashes or other.end <= entity.start:
                 break
-            clashing_here = clashing_here or _clash(other, entity, nested)
-        (clashing if clashing_here else kept).append(entity)
+            clashes = any(a.crosses(b) if nested else a.overlaps(b) for a in other.spans for b in entity.spans)
+        (clashing if clashes else kept).append(entity)
     return clashing
-
-
-def _clash(one: Entity, other: Entity, nested: bool) -> bool:
-    return any(a.crosses(b) if nested else a.overlaps(b) for a in one.spans for b in other.spans)
 
 
 def _counted(number: int, noun: str) -> str:

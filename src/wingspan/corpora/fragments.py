@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from wingspan.text import Document, Entity, Span
 
@@ -21,26 +21,15 @@ def arranged(documents: Iterable[Document], policy: Fragments) -> Iterator[Docum
         if policy in ("drop", "join") or not any(entity.discontinuous for entity in document.entities):
             yield document
         else:
-            entities = dict.fromkeys(part for entity in document.entities for part in in_pieces(entity, policy))
-            yield replace(document, entities=tuple(entities))
+            pieces = (
+                replace(entity, spans=(span,))
+                for entity in document.entities
+                for span in (entity.spans if policy == "split" else (entity.hull,))
+            )
+            yield replace(document, entities=tuple(dict.fromkeys(pieces)))
 
 
-def in_pieces(entity: Entity, policy: Fragments) -> list[Entity]:
-    """The contiguous entities that replace one: its fragments, or all words from the first to the last."""
-    if not entity.discontinuous:
-        return [entity]
-    spans = entity.spans if policy == "split" else (entity.hull,)
-    return [Entity(entity.label, (span,), entity.score, entity.meta) for span in spans]
-
-
-class Mistaken(NamedTuple):
-    """Errors that remain with perfect fragments and links."""
-
-    lost: list[Entity]
-    extra: list[Entity]
-
-
-def mistaken(entities: Sequence[Entity]) -> Mistaken:
+def mistaken(entities: Sequence[Entity]) -> tuple[list[Entity], list[Entity]]:
     """The discontinuous entities that perfect fragments and links do not give back, and those they give instead.
 
     Links join pairs, and entities are the largest sets in which all are linked. {a, b} beside {a, b, c} is lost, and
@@ -55,7 +44,7 @@ def mistaken(entities: Sequence[Entity]) -> Mistaken:
             again = rejoined(mine)
             lost += [entity for entity in mine if entity.spans not in again]
             extra += [Entity(label, spans) for spans in again if Entity(label, spans) not in mine]
-    return Mistaken(lost, extra)
+    return lost, extra
 
 
 def rejoined(entities: Sequence[Entity]) -> list[tuple[Span, ...]]:
@@ -63,22 +52,17 @@ def rejoined(entities: Sequence[Entity]) -> list[tuple[Span, ...]]:
     nodes = sorted({span for entity in entities for span in entity.spans})
     place = {span: at for at, span in enumerate(nodes)}
     links = {pair for entity in entities for pair in combinations(sorted(place[span] for span in entity.spans), 2)}
-    return [tuple(nodes[at] for at in clique) for clique in maximal_cliques(len(nodes), links).found]
+    return [tuple(nodes[at] for at in clique) for clique in maximal_cliques(len(nodes), links)[0]]
 
 
 EFFORT, LEAST = 100, 5_000
 """The effort allowed per node, and for small graphs in all: enough for any text that people annotate."""
 
 
-class Cliques(NamedTuple):
-    """Sets of nodes as sorted tuples; `complete` is false where the search had to stop before its end."""
-
-    found: list[tuple[int, ...]]
-    complete: bool
-
-
-def maximal_cliques(nodes: int, links: Collection[Sequence[int]], effort: int | None = None) -> Cliques:
-    """All sets of nodes that are linked with each other and to which no node can be added.
+def maximal_cliques(
+    nodes: int, links: Collection[Sequence[int]], effort: int | None = None
+) -> tuple[list[tuple[int, ...]], bool]:
+    """All sets of nodes that are linked with each other and to which no node can be added, and if the search ended.
 
     A graph of n nodes can have 3^(n/3) cliques, so `effort` limits the search: each clique costs 10 and the square of
     its size, because its pairs will be scored. The default is `EFFORT` per node, at least `LEAST`.
@@ -96,6 +80,6 @@ def maximal_cliques(nodes: int, links: Collection[Sequence[int]], effort: int | 
     for clique in networkx.find_cliques(graph) if graph else [[]] if shared else []:
         effort -= 10 + (len(clique) + len(shared)) ** 2
         if effort < 0:
-            return Cliques(found, False)
+            return found, False
         found.append(tuple(sorted([*clique, *shared])))
-    return Cliques(found, True)
+    return found, True

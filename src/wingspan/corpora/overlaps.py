@@ -26,8 +26,15 @@ def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:
         involved = overlapping(document.entities)
         kept = [entity for at, entity in enumerate(document.entities) if at not in involved]
     else:
-        order = sorted(document.entities, key=_width, reverse=flattening == "outer")  # stable sort
-        kept = _without_overlap(order)
+        kept = []
+        taken: list[Span] = []  # sorted and without overlap, so that two neighbors decide
+        wide_first = flattening == "outer"
+        for entity in sorted(document.entities, key=lambda e: sum(span.width for span in e.spans), reverse=wide_first):
+            places = ((span, bisect_left(taken, Span(span.start, span.start))) for span in entity.spans)
+            if not any(span.overlaps(other) for span, at in places for other in taken[max(0, at - 1) : at + 1]):
+                kept.append(entity)
+                for span in joined(entity.spans):  # the fragments of one entity may overlap each other
+                    insort(taken, span)
     return replace(document, entities=tuple(kept)), len(document.entities) - len(kept)
 
 
@@ -47,21 +54,6 @@ def overlapping(entities: Sequence[Entity]) -> set[int]:
     return shared
 
 
-def _width(entity: Entity) -> int:
-    return sum(span.width for span in entity.spans)
-
-
-def _without_overlap(order: Iterable[Entity]) -> list[Entity]:
-    kept: list[Entity] = []
-    taken: list[Span] = []  # sorted and without overlap, so that two neighbors decide
-    for entity in order:
-        if not any(_is_taken(span, taken) for span in entity.spans):
-            kept.append(entity)
-            for span in joined(entity.spans):  # the fragments of one entity may overlap each other
-                insort(taken, span)
-    return kept
-
-
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans in order, with overlapping ones merged."""
     merged: list[Span] = []
@@ -71,11 +63,6 @@ def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             merged.append(span)
     return tuple(merged)
-
-
-def _is_taken(span: Span, taken: list[Span]) -> bool:
-    at = bisect_left(taken, Span(span.start, span.start))
-    return any(span.overlaps(other) for other in taken[max(0, at - 1) : at + 1])
 
 
 def nested_and_crossing(entities: Sequence[Entity]) -> tuple[int, int]:

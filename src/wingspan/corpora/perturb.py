@@ -7,6 +7,7 @@ of a document depend on the seed, the perturbation and the document's number alo
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -21,8 +22,7 @@ from wingspan.corpora.overlaps import joined, overlapping
 from wingspan.corpora.words import each_unspaced, each_word, split_words, word_spans
 from wingspan.text import ABOUT_ENTITIES, LAYOUTS, Document, Entity, Span
 
-_POSITIONED = ABOUT_ENTITIES | LAYOUTS | {"columns"}
-"""Keys of `meta` that hold offsets or one value per word."""
+_POSITIONED = ABOUT_ENTITIES | LAYOUTS | {"columns"}  # keys of `meta` that hold offsets or one value per word
 
 
 # Edits, and the annotations after them
@@ -75,7 +75,7 @@ def edited(document: Document, edits: Iterable[Edit]) -> Document:
         document,
         text=text,
         entities=tuple(replace(e, spans=tuple(map(moved, e.spans))) for e in document.entities),
-        words=None if words is None else _words(_unbroken(words, made, size), moved, text),
+        words=None if words is None else _words(words, made, size, moved, text),
         # an insertion between two sentences goes to the first one
         sentences=None if sentences is None else tuple(Span(*map(int, starts_at[list(s)])) for s in sentences),
         meta={key: value for key, value in document.meta.items() if key not in _POSITIONED},
@@ -88,20 +88,19 @@ def _marked(size: int, places: Iterable[int]) -> NDArray[np.bool_]:
     return marked
 
 
-def _unbroken(words: Sequence[Span], edits: Sequence[Edit], size: int) -> Iterator[Span]:
-    """The words that share no edit with other text; the others are split anew."""
-    border = _marked(size, {place for word in words for place in word})
-    broken = np.zeros(size, bool)
+def _words(
+    words: Sequence[Span], edits: Sequence[Edit], size: int, moved: Callable[[Span], Span], text: str
+) -> tuple[Span, ...]:
+    """The words after the edits, without white space in them; text that belongs to no word is split by the rules.
+
+    So are words that share an edit with other text.
+    """
+    border, broken = _marked(size, {place for word in words for place in word}), np.zeros(size, bool)
     for edit in edits:
         broken[edit.start : edit.end] = border[edit.start + 1 : edit.end].any()
-    return (word for word in words if not broken[word.start : word.end].any())
-
-
-def _words(words: Iterable[Span], moved: Callable[[Span], Span], text: str) -> tuple[Span, ...]:
-    """The words after the edits, without white space in them; text that belongs to no word is split by the rules."""
     kept: list[Span] = []
     done = 0
-    for start, end in map(moved, words):
+    for start, end in (moved(word) for word in words if not broken[word.start : word.end].any()):
         end = max(start, end)
         kept += _moved(split_words(text[done:start]), done)
         kept += _moved(each_unspaced(text[start:end]), start)
@@ -116,8 +115,6 @@ def _moved(spans: Iterable[Span], by: int) -> list[Span]:
 # Other names: of other entities with the same label, or invented
 
 _LETTERS = ("aeiou", "bcdfghjklmnprstvwxz", "0123456789")
-_TRIES = 20
-"""How often a word is drawn again when the corpus has it already."""
 
 
 def swapped_entities(documents: Sequence[Document], seed: int) -> list[Document]:
@@ -125,11 +122,14 @@ def swapped_entities(documents: Sequence[Document], seed: int) -> list[Document]
 
     Only entities of one fragment that overlap no other give and take names; the others stay as they are.
     """
-    alone = [_alone(document) for document in documents]
-    names: dict[str, set[str]] = {}
+    alone: list[list[Entity]] = []
+    for document in documents:
+        involved = overlapping(document.entities)
+        alone.append([e for at, e in enumerate(document.entities) if at not in involved and not e.discontinuous])
+    names: defaultdict[str, set[str]] = defaultdict(set)
     for document, entities in zip(documents, alone, strict=True):
         for entity in entities:
-            names.setdefault(entity.label, set()).add(document.text_of(entity))
+            names[entity.label].add(document.text_of(entity))
     sorted_names = {label: sorted(texts) for label, texts in names.items()}
 
     def swaps(document: Document, entities: list[Entity], random: Random) -> Iterator[Edit]:
@@ -147,11 +147,6 @@ def swapped_entities(documents: Sequence[Document], seed: int) -> list[Document]
         edited(document, swaps(document, entities, Random(f"{seed} swapped {number}")))
         for number, (document, entities) in enumerate(zip(documents, alone, strict=True))
     ]
-
-
-def _alone(document: Document) -> list[Entity]:
-    involved = overlapping(document.entities)
-    return [entity for at, entity in enumerate(document.entities) if at not in involved and not entity.discontinuous]
 
 
 def unseen_entities(documents: Sequence[Document], seed: int) -> list[Document]:
@@ -189,7 +184,7 @@ def _lower(text: str) -> str:
 def _invent(word: str, taken: set[str], random: Random) -> str:
     """A vowel for a vowel, a consonant for a consonant, a digit for a digit; other characters stay."""
     made = word
-    for _ in range(_TRIES):
+    for _ in range(20):
         made = "".join(next((random.choice(letters) for letters in _LETTERS if sign in letters), sign) for sign in word)
         if made not in taken:
             break
@@ -200,16 +195,9 @@ def _invent(word: str, taken: set[str], random: Random) -> str:
 
 Perturbation = Callable[[Sequence[Document], int], list[Document]]
 
-TYPOS = 0.1
-"""The share of words with a typing error."""
-SCANNED = 0.03
-"""How often something that scanners confuse is confused."""
-PUNCTUATED = 0.1
-"""The share of words followed by a sign, and of entities put into brackets or quotes."""
-BROKEN = 0.15
-"""The share of spaces that become line breaks."""
-HYPHENATED = 0.05
-"""The share of long words divided at a line's end."""
+# The shares of words with a typing error; of signs that scanners confuse; of words followed by a sign, and of entities
+# put into brackets; of spaces that become line breaks; of long words divided at a line's end.
+TYPOS, SCANNED, PUNCTUATED, BROKEN, HYPHENATED = 0.1, 0.03, 0.1, 0.15, 0.05
 
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _CONFUSED = {
@@ -343,11 +331,8 @@ def hyphens(document: Document, random: Random) -> Iterator[Edit]:
             yield Edit(at, at, "-\n")
 
 
-PERTURBATIONS: dict[str, Perturbation] = {
-    **{chosen.__name__: chosen for chosen in (lower_case, upper_case, title_case, typos, scanned)},
-    **{chosen.__name__: chosen for chosen in (without_punctuation, more_punctuation, line_breaks, hyphens)},
-    **{chosen.__name__: chosen for chosen in (swapped_entities, unseen_entities)},
-}
+_ALL = (lower_case, upper_case, title_case, typos, scanned, without_punctuation, more_punctuation, line_breaks, hyphens)
+PERTURBATIONS: dict[str, Perturbation] = {made.__name__: made for made in (*_ALL, swapped_entities, unseen_entities)}
 
 
 def perturb(documents: Sequence[Document], name: str, seed: int = 1) -> list[Document]:

@@ -10,21 +10,15 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from typing import Literal, NamedTuple
 
 from wingspan.corpora.sentences import mark_sentence_ends
 from wingspan.corpora.words import SPLITTERS
 from wingspan.text import Document, Entity, Sentence, Span
 
-Measure = Callable[[Sequence[str]], Sequence[int]]
-"""Words to the number of pieces that an encoder makes of each."""
-
-Measured = tuple[Span, bool, int]
-"""A word, whether a sentence ends with it, and its size."""
-
-# How many words are measured in one call: enough to make the call cheap, few enough to keep nothing big in memory.
-_BLOCK = 1024
+Measure = Callable[[Sequence[str]], Sequence[int]]  # words to the number of pieces that an encoder makes of each
+Measured = tuple[Span, bool, int]  # a word, whether a sentence ends with it, and its size
 
 
 @dataclass(frozen=True)
@@ -145,7 +139,7 @@ def _measured(text: str, words: Iterator[tuple[Span, bool]], measure: Measure | 
         for word, ends in words:
             yield word, ends, 1
         return
-    while block := list(islice(words, _BLOCK)):
+    while block := list(islice(words, 1024)):  # enough to make a call cheap, few enough to keep little in memory
         sizes = measure([text[word.start : word.end] for word, _ in block])
         for (word, ends), size in zip(block, sizes, strict=True):
             yield word, ends, max(int(size), 1)
@@ -171,7 +165,9 @@ def _windows(words: Iterator[Measured], limit: int, overlap: int) -> Iterator[_W
     held: list[Span] = []
     sizes: list[int] = []
     total = owned = 0  # owned: how many of the held words belong to earlier windows
-    for (word, ends, size), after in _with_next(words):
+    for current, after in pairwise(chain[Measured | None](words, [None])):
+        assert current is not None
+        word, ends, size = current
         if held and total + size > limit:
             right = _fitting(reversed(sizes[owned:]), overlap, min(limit // 2, limit - size))
             core_end = len(held) - right
@@ -194,17 +190,6 @@ def _windows(words: Iterator[Measured], limit: int, overlap: int) -> Iterator[_W
             held, sizes, total, owned = [], [], 0, 0
 
 
-def _with_next(words: Iterable[Measured]) -> Iterator[tuple[Measured, Measured | None]]:
-    """Each word beside the one after it."""
-    current: Measured | None = None
-    for following in words:
-        if current is not None:
-            yield current, following
-        current = following
-    if current is not None:
-        yield current, None
-
-
 def _fitting(sizes: Iterable[int], most: int, room: int) -> int:
     """How many of the words, taken in this order, fit into the room; `most` at most."""
     count = 0
@@ -218,14 +203,11 @@ def _fitting(sizes: Iterable[int], most: int, room: int) -> int:
 
 # Gold entities from characters to words
 
-Misaligned = Literal["expand", "contract", "drop", "error"]
-"""How to treat an entity that starts or ends inside a word."""
-
+Misaligned = Literal["expand", "contract", "drop", "error"]  # for an entity that starts or ends inside a word
+# placed exactly; placed on other borders; left out because of its borders; left out because of a window's
 GoldOutcome = Literal["exact", "moved", "misaligned", "cut"]
-"""Placed exactly; placed on other borders; left out because of its borders; left out because of a window's."""
-
+# called with each entity of a document, its outcome, and the entity in words if it was placed
 Record = Callable[[Entity, GoldOutcome, Entity | None], None]
-"""Called with each entity of a document, its outcome, and the entity in words if it was placed."""
 
 
 class GoldPlacer:
@@ -333,18 +315,13 @@ def segment_rows(
     documents: Iterable[Document], settings: Segmenting, measure: Measure | None = None, gold: bool = True
 ) -> Iterator[Sentence | None]:
     """The same, with None after the last sentence of each document. Reads as far ahead as a window reaches."""
-    rows = groupby(documents, _article) if settings.context == "document" else ((None, [row]) for row in documents)
-    for _, article in rows:
+    if settings.context == "sentence":
+        yield from (piece.sentence for row in documents for piece in _pieces([row], settings, measure, gold))
+        return
+    # a row without a group is a document by itself
+    for _, article in groupby(documents, lambda row: object() if row.group is None else (row.dataset, row.group)):
         pieces = _pieces(article, settings, measure, gold)
-        if settings.context == "document":
-            yield from _in_context(pieces, settings.max_length, settings.context_words)
-        else:
-            yield from (piece.sentence for piece in pieces)
-
-
-def _article(row: Document) -> object:
-    """The key that rows of one document share; a row without a group is a document by itself."""
-    return (row.dataset, row.group) if row.group is not None else object()
+        yield from _in_context(pieces, settings.max_length, settings.context_words)
 
 
 class _Sized(NamedTuple):
@@ -402,21 +379,16 @@ def _widened(piece: _Sized, first: int, text: _Text, limit: int, most: int | Non
     if most is not None:
         half = max(most - len(piece.sizes), 0) // 2
         before, last = max(before, first - half), min(last, end + half)
-    return _moved(piece, text.words(before, first, piece.row), text.words(end, last, piece.row))
-
-
-def _moved(piece: _Sized, before: list[tuple[str, Span]], after: list[tuple[str, Span]]) -> Sentence:
-    """The sentence with words before and after it; core, reach and entities stay inside it."""
-    sentence, by = piece.sentence, len(before)
-    assert sentence is not None
+    left, right = text.words(before, first, piece.row), text.words(end, last, piece.row)
+    sentence, by = piece.sentence, len(left)
 
     def move(span: Span) -> Span:
         return Span(span.start + by, span.end + by)
 
     return replace(
         sentence,
-        words=(*(word for word, _ in before), *sentence.words, *(word for word, _ in after)),
-        offsets=(*(place for _, place in before), *sentence.offsets, *(place for _, place in after)),
+        words=(*(word for word, _ in left), *sentence.words, *(word for word, _ in right)),
+        offsets=(*(place for _, place in left), *sentence.offsets, *(place for _, place in right)),
         entities=tuple(Entity(e.label, tuple(map(move, e.spans)), e.score, e.meta) for e in sentence.entities),
         core=move(sentence.core),
         reach=move(sentence.reach),

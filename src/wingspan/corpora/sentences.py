@@ -5,6 +5,7 @@ The rules look one word ahead and a few characters back, so that a text of any l
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -53,12 +54,14 @@ _UNWRAPPED = 100
 
 def mark_sentence_ends(text: str, words: Iterable[Span], keep: Iterable[Span] = ()) -> Iterator[tuple[Span, bool]]:
     """Each word, and whether a sentence ends with it. No sentence ends inside a range of `keep`."""
-    kept = _KeptRanges(keep)
+    kept, kept_to = deque(sorted(keep)), -1
     state = _RuleState(text)
     current: Span | None = None
     for following in words:
         if current is not None:
-            ends = state.ends(current, following) and not kept.between(current, following)
+            while kept and kept[0].start < current.end:
+                kept_to = max(kept_to, kept.popleft().end)
+            ends = state.ends(current, following) and kept_to <= following.start
             if ends:
                 state.sentence_start = following.start
             yield current, ends
@@ -90,22 +93,6 @@ def split_sentences(text: str, words: Sequence[Span], keep: Iterable[Span] = ())
             sentences.append(Span(start, word.end))
             start = None
     return tuple(sentences)
-
-
-class _KeptRanges:
-    """Ranges that must stay whole; queries come from left to right."""
-
-    def __init__(self, ranges: Iterable[Span]) -> None:
-        self.ranges = sorted(ranges)
-        self.next = 0
-        self.end = -1
-
-    def between(self, word: Span, following: Span) -> bool:
-        """Whether a range covers a part of both words."""
-        while self.next < len(self.ranges) and self.ranges[self.next].start < word.end:
-            self.end = max(self.end, self.ranges[self.next].end)
-            self.next += 1
-        return self.end > following.start
 
 
 @dataclass(slots=True)

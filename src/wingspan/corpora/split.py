@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wingspan.corpora.words import text_key
 from wingspan.text import Document
-
-ORDERS = 20
-"""How many random orders are tried."""
 
 
 def bundles(documents: Sequence[Document]) -> list[list[int]]:
@@ -47,22 +44,16 @@ def split(documents: Sequence[Document], shares: Mapping[str, float], seed: int 
     if not weights:
         raise ValueError("no part has a share; give at least one above zero")
     groups = bundles(documents)
-    contents = [Counter(_units(documents[at] for at in group)) for group in groups]
-    totals: Counter[str | None] = Counter()
-    for content in contents:
-        totals.update(content)
+    contents: list[Counter[str | None]] = []  # of each bundle: its labels, and None for each of its documents
+    for group in groups:
+        entities = (entity for at in group for entity in documents[at].entities)
+        contents.append(Counter([None] * len(group)) + Counter(entity.label for entity in entities))
+    totals = sum(contents, Counter[str | None]())
     generator = random.Random(seed)
-    dealt = [_deal(contents, totals, weights, generator) for _ in range(ORDERS)]
+    dealt = [_deal(contents, totals, weights, generator) for _ in range(20)]
     part_of = min(dealt, key=lambda deal: deal[1])[0]
     where = {at: part_of[group] for group, members in enumerate(groups) for at in members}
     return {name: [documents[at] for at in range(len(documents)) if where[at] == name] for name in weights}
-
-
-def _units(documents: Iterable[Document]) -> Iterator[str | None]:
-    """The units to be shared out evenly: the labels of all entities, and each document as None."""
-    for document in documents:
-        yield None
-        yield from (entity.label for entity in document.entities)
 
 
 def _deal(
@@ -83,7 +74,7 @@ def _deal(
     for unit in sorted(holders, key=lambda unit: (len(holders[unit]), unit or "")):
         for group in holders[unit]:
             if group not in part_of:
-                name = _neediest(missing, unit)
+                name = max(missing, key=lambda part: (missing[part][unit], missing[part][None]))
                 part_of[group] = name
                 for held, count in contents[group].items():
                     missing[name][held] -= count
@@ -91,10 +82,6 @@ def _deal(
         (left / (weights[name] * totals[unit] + 1)) ** 2 for name in weights for unit, left in missing[name].items()
     )
     return part_of, off
-
-
-def _neediest(missing: Mapping[str, Mapping[str | None, float]], unit: str | None) -> str:
-    return max(missing, key=lambda name: (missing[name][unit], missing[name][None]))
 
 
 def folds(documents: Sequence[Document], count: int, seed: int = 0) -> list[list[Document]]:

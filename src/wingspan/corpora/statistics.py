@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -16,8 +16,7 @@ from wingspan.corpora.words import WordRanges, text_key, word_spans
 from wingspan.text import Document, content_digest, fingerprint
 
 QUANTILES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
-EXAMPLES = 5
-"""How many places are listed for each kind of suspicious annotation."""
+EXAMPLES = 5  # places that are listed for each kind of suspicious annotation
 
 
 @dataclass
@@ -51,10 +50,6 @@ class Statistics:
     text_words: dict[str, int] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
     fingerprint: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain data."""
-        return asdict(self)
 
 
 # finding -> whether it is an error (which no reader accepts) rather than only suspicious
@@ -99,7 +94,15 @@ def describe(documents: Iterable[Document]) -> Statistics:
         _look_at_entities(document, result.findings)
         digest = content_digest(document)
         digests.append(digest)
-        _look_for_copies(document, digest, result.findings, ids, seen)
+        if document.id in ids:
+            result.findings["same id twice"].add(document.id)
+        ids.add(document.id)
+        if text := text_key(document.text):
+            key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            if key in seen:
+                result.findings["same text twice"].add(document.id)
+            if seen.setdefault(key, digest) != digest:
+                result.findings["same text, other entities"].add(document.id)
         groups.add(document.group if document.group is not None else document.id)
     result.groups = len(groups)
     result.labels = dict(sorted(labels.items(), key=lambda item: (-item[1], item[0])))
@@ -125,23 +128,6 @@ def _look_at_entities(document: Document, findings: dict[str, Finding]) -> None:
             findings["same span, two labels"].add(where)
         if len(set(labels)) < len(labels):
             findings["same entity twice"].add(where)
-
-
-def _look_for_copies(
-    document: Document, digest: bytes, findings: dict[str, Finding], ids: set[str], seen: dict[bytes, bytes]
-) -> None:
-    if document.id in ids:
-        findings["same id twice"].add(document.id)
-    ids.add(document.id)
-    text = text_key(document.text)
-    if not text:
-        return
-    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    if key in seen:
-        findings["same text twice"].add(document.id)
-        if seen[key] != digest:
-            findings["same text, other entities"].add(document.id)
-    seen.setdefault(key, digest)
 
 
 def quantiles(counts: Counter[int]) -> dict[str, int]:

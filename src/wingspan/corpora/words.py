@@ -109,14 +109,11 @@ class WordRanges:
 
 
 def in_words(document: Document) -> tuple[list[str], list[tuple[Entity, tuple[Span, ...]]]]:
-    """The words, and the entities with their fragments in words. Entities have to fall on word boundaries."""
-    spans = word_spans(document)
-    _refuse_text_outside(document, spans)
-    return [document.text[word.start : word.end] for word in spans], list(_placed(document, spans))
+    """The words, and the entities with their fragments in words.
 
-
-def _refuse_text_outside(document: Document, words: Sequence[Span]) -> None:
-    """Refuses text that belongs to no word: only words are written."""
+    Entities have to fall on word boundaries, and all text has to belong to a word, because only words are written.
+    """
+    words = word_spans(document)
     at = 0
     for word in (*words, Span(len(document.text), len(document.text))):
         if left := document.text[at : word.start].strip():
@@ -125,10 +122,8 @@ def _refuse_text_outside(document: Document, words: Sequence[Span]) -> None:
                 "would lose it; add it to the words, or write jsonl"
             )
         at = word.end
-
-
-def _placed(document: Document, words: Sequence[Span]) -> Iterator[tuple[Entity, tuple[Span, ...]]]:
     ranges = WordRanges(words)
+    placed = []
     for entity in document.entities:
         exact = tuple(ranges.exact(span) for span in entity.spans)
         fragments = tuple(span for span in exact if span is not None)
@@ -137,7 +132,8 @@ def _placed(document: Document, words: Sequence[Span]) -> Iterator[tuple[Entity,
                 f"document {document.id}: {entity.label!r} at {entity.start}-{entity.end} does not fall on word "
                 "boundaries; widen such entities with `wingspan convert --lossy`"
             )
-        yield entity, fragments
+        placed.append((entity, fragments))
+    return [document.text[word.start : word.end] for word in words], placed
 
 
 # Normalized texts: letters and digits count; case, white space and signs do not.

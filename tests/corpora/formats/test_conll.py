@@ -106,17 +106,6 @@ def test_a_trailing_tab_is_no_column_and_a_line_of_tabs_ends_a_sentence(tmp_path
     assert documents[0].words == (Span(0, 3),)
 
 
-def test_columns_and_scheme_can_be_named(tmp_path: Path) -> None:
-    path = file(tmp_path, "B-X a x\nI-X b y\n\nO c z\n")
-    documents = list(read(path, Problems(), token_column=1, tag_columns=[0], scheme="IOB2"))
-    assert found(documents) == [[("X", "a b")], []]
-    assert documents[0].meta["columns"] == [["x", "y"]]
-    with pytest.raises(CorpusError, match="there is no column 3; the file has 3 columns"):
-        list(read(path, Problems(), tag_columns=[3]))
-    with pytest.raises(CorpusError, match="unknown tagging scheme 'BIO'; use one of IOB1"):
-        list(read(path, Problems(), scheme="BIO"))
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -30,24 +30,17 @@ ALL: Literal["all"] = "all"
 class Holds:
     """The power of a format. `convert` lists what a target cannot hold before it writes anything."""
 
-    nested: bool = True
-    """Whether entities may overlap, or share a span with another label."""
+    nested: bool = True  # entities may overlap, or share a span with another label
     discontinuous: bool = True
-    exact_text: bool = True
-    """Whether white space between words survives."""
-    documents_without_words: bool = True
-    """Whether plain text without given words can be written (False: the splitter makes the words)."""
-    words: bool = False
-    """Whether given word boundaries survive."""
+    exact_text: bool = True  # white space between words survives
+    documents_without_words: bool = True  # plain text can be written (False: the splitter makes the words)
+    words: bool = False  # given word boundaries survive
     sentences: bool = False
     groups: bool = False
     scores: bool = False
-    ids: bool = True
-    """Whether document ids survive (False: they are made from the file's name and the document's number)."""
-    document_keys: Keys = frozenset()
-    """Keys in the `meta` of documents that survive; where all do, so does the name of the dataset."""
-    entity_keys: Keys = frozenset()
-    """Keys in the `meta` of entities that survive."""
+    ids: bool = True  # document ids survive (False: they are made from the file's name and the document's number)
+    document_keys: Keys = frozenset()  # those in `meta` that survive; where all do, so does the name of the dataset
+    entity_keys: Keys = frozenset()  # those in the `meta` of entities that survive
 
     @property
     def datasets(self) -> bool:
@@ -90,16 +83,10 @@ FORMATS: dict[str, BuiltIn] = {
     "docbin": BuiltIn("docbin:FORMAT", (".spacy",)),
     "hub": BuiltIn("hub:FORMAT", (".parquet",)),
 }
-GROUP = "wingspan.formats"
-"""The entry-point group in which installed packages name formats."""
-OPTIONS = "with --format (--from of convert and predict)"
-"""How a user names the format of the input."""
-TARGET = "with --to (--format of predict)"
-"""How a user names the format of the output."""
+# how a user names the format of the input, and of the output
+OPTIONS, TARGET = "with --format (--from of convert and predict)", "with --to (--format of predict)"
+# a line of text in PubTator: id, letter, text
 PASSAGE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
-"""A line of text in PubTator: id, letter, text."""
-_JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
-_SAMPLE = 50  # records; one without entities often fits several formats
 
 
 def read(
@@ -134,7 +121,7 @@ def format_named(name: str | Format) -> Format:
         if os.getcwd() not in sys.path:  # last: a file here must not hide an installed module
             sys.path.append(os.getcwd())
         return _constant(name, name)
-    installed = {entry.name: entry.value for entry in entry_points(group=GROUP)}
+    installed = {entry.name: entry.value for entry in entry_points(group="wingspan.formats")}
     if name in installed:
         return _constant(installed[name], name)
     raise CorpusError(
@@ -190,26 +177,25 @@ def detect(path: str | Path) -> str:
     if not path.exists():
         raise FileNotFoundError(2, "no such file or folder", str(path))
     if path.is_dir():
-        return _of_folder(path)
-    name = named(path)
-    if name and name != "jsonl":
-        return name
-    if path.name.lower().removesuffix(".gz").endswith(_JSON_LINES):
-        return _of_records(path, "jsonl")
-    return _of_content(path)
+        if (path / "dataset_info.json").exists() or (path / "dataset_dict.json").exists():
+            return "hub"
+        for ending, name in (("ann", "brat"), ("parquet", "hub")):
+            if any(path.rglob(f"*.{ending}")):
+                return name
+        raise CorpusError(f"{path}: no .ann files in this folder; name one of its files, or its format {OPTIONS}")
+    by_name = named(path)
+    if by_name and by_name != "jsonl":
+        return by_name
+    if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".jsonlines")):
+        return _of_records(path) or "jsonl"
+    if by_content := _of_content(path):
+        return by_content
+    raise CorpusError(
+        f"{path}: cannot tell its format from name and content; name it {OPTIONS}, such as jsonl or conll"
+    )
 
 
-def _of_folder(path: Path) -> str:
-    if (path / "dataset_info.json").exists() or (path / "dataset_dict.json").exists():
-        return "hub"
-    if next(path.rglob("*.ann"), None) is not None:
-        return "brat"
-    if next(path.rglob("*.parquet"), None) is not None:
-        return "hub"
-    raise CorpusError(f"{path}: no .ann files in this folder; name one of its files, or its format {OPTIONS}")
-
-
-def _of_content(path: Path) -> str:
+def _of_content(path: Path) -> str | None:
     lines = [line for _, line in islice(read_lines(path), 400) if line.strip()]
     start = lines[0].lstrip() if lines else ""
     if start.startswith("{"):
@@ -220,45 +206,31 @@ def _of_content(path: Path) -> str:
         if isinstance(record, dict) and {"documents", "passages", "PubTator3"} & record.keys():
             return "bioc-json"
     if start.startswith(("[", "{")):
-        return _of_records(path, None)
+        return _of_records(path)
     if start.startswith("<"):
         return "bioc-xml"
     if lines and PASSAGE.fullmatch(lines[0]):
         return "pubtator"
     if path.suffix == ".txt" and path.with_suffix(".ann").exists():
         return "brat"
-    if lines and _in_columns(lines):
-        return "conll"
-    raise _undecided(path)
-
-
-def _undecided(path: Path) -> CorpusError:
-    return CorpusError(
-        f"{path}: cannot tell its format from name and content; name it {OPTIONS}, such as jsonl or conll"
-    )
-
-
-def _in_columns(lines: list[str]) -> bool:
-    """Whether the last filled column of nearly all lines is a tag and not just text that ends in O."""
+    # columns: the last filled one of nearly all lines is a tag, and not just text that ends in O
     last = [re.split(r"[ \t]+", line.rstrip(" \t"))[-1] for line in lines if not line.startswith(("#", "-DOCSTART-"))]
     tags = [value for value in last if re.fullmatch(r"O|[BIMELSUW](?:[-_].+)?", value)]
     divided = all(re.search(r"\S[ \t]+\S", line.rstrip()) for line in lines if not line.startswith("#"))
-    return bool(last) and divided and len(tags) >= 0.9 * len(last)
+    return "conll" if last and divided and len(tags) >= 0.9 * len(last) else None
 
 
-def _of_records(path: Path, default: str | None) -> str:
+def _of_records(path: Path) -> str | None:
+    """The format of the first record that is sure of it; one without entities often fits several formats."""
     from wingspan.corpora.formats.records import read_records
 
     maybe: str | None = None
-    for _, record in islice(read_records(path, Problems("skip")), _SAMPLE):
+    for _, record in islice(read_records(path, Problems("skip")), 50):
         sure, name = _of_record(record)
         if name and sure:
             return name
         maybe = maybe or name
-    chosen = maybe or default
-    if chosen is None:
-        raise _undecided(path)
-    return chosen
+    return maybe
 
 
 def _of_record(record: dict[str, Any]) -> tuple[bool, str | None]:

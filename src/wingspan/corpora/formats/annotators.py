@@ -7,40 +7,13 @@ tasks, in the full export and in JSON-MIN.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import ALL, Format, Holds
-from wingspan.corpora.formats.records import (
-    UNITS,
-    EntityKeys,
-    Json,
-    Misfit,
-    RecordRef,
-    common_fields,
-    gather,
-    identity,
-    json_format,
-    label_of,
-    list_of,
-    numeric,
-    other_keys,
-    positions,
-    read_documents,
-    record_of,
-    records_of,
-    refuse_fragments,
-    same_surface,
-    score_of,
-    span_of,
-    text_of,
-    whole,
-    with_common_fields,
-    with_meta,
-    write_lines,
-)
+from wingspan.corpora.formats import ALL, Format, Holds, records
+from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import WordRanges
 from wingspan.files import Problems
 from wingspan.text import Document, Entity, Span
@@ -51,46 +24,48 @@ _HOLDS = Holds(discontinuous=False, groups=True, scores=True, document_keys=ALL,
 # doccano
 
 _DOCCANO_OWN = frozenset({"id", "text", "label", "labels", "entities"})
-_DOCCANO_ENTITY = EntityKeys("label", "start_offset", "end_offset", score=False)
+_DOCCANO_ENTITY = records.EntityKeys("label", "start_offset", "end_offset", score=False)
 
 
 def _from_doccano(record: Json, ref: RecordRef) -> Iterator[Document]:
     """A text of either export. Relations, comments and other columns are kept in `meta`."""
-    text = text_of(record.get("text"), "text")
+    text = records.text_of(record.get("text"), "text")
     if "annotations" in record and not {"label", "labels", "entities"} & set(record):
         raise Misfit("'annotations' names labels by number only; export from doccano as JSONL with label names")
 
     def from_row(value: Any) -> Entity:
-        row = list_of(value, "an entity")
+        row = records.list_of(value, "an entity")
         if len(row) != 3:
             raise Misfit(f"{len(row)} values where [start, end, label] has three")
-        return Entity(label_of(row[2]), (span_of(row[0], row[1], len(text)),))
+        return Entity(records.label_of(row[2]), (records.span_of(row[0], row[1], len(text)),))
 
-    entities = gather(list_of(record.get("label", record.get("labels")), "label"), from_row, ref)
-    objects = list_of(record.get("entities"), "entities")
-    entities += gather(objects, lambda value: _DOCCANO_ENTITY.read(value, text), ref)
-    yield Document(identity(record, "id", ref.name), text, entities, **common_fields(record, _DOCCANO_OWN))
+    entities = records.gather(records.list_of(record.get("label", record.get("labels")), "label"), from_row, ref)
+    objects = records.list_of(record.get("entities"), "entities")
+    entities += records.gather(objects, lambda value: _DOCCANO_ENTITY.read(value, text), ref)
+    yield Document(
+        records.identity(record, "id", ref.name), text, entities, **records.common_fields(record, _DOCCANO_OWN)
+    )
 
 
 def _to_doccano(document: Document) -> Json:
     """With `label` rows, or with `entities` for a document that has relations or keys of entities to keep."""
-    refuse_fragments(document, "doccano")
-    record: Json = {"id": numeric(document.id), "text": document.text}
+    records.refuse_fragments(document, "doccano")
+    record: Json = {"id": records.numeric(document.id), "text": document.text}
     if "relations" in document.meta or any(entity.meta for entity in document.entities):
         record["entities"] = [_DOCCANO_ENTITY.write(entity, entity.hull) for entity in document.entities]
     else:
         record["label"] = [[entity.start, entity.end, entity.label] for entity in document.entities]
-    return with_common_fields(record, document, _DOCCANO_OWN)
+    return records.with_common_fields(record, document, _DOCCANO_OWN)
 
 
-DOCCANO = json_format("doccano", _from_doccano, _to_doccano, replace(_HOLDS, scores=False))
+DOCCANO = records.json_format("doccano", _from_doccano, _to_doccano, replace(_HOLDS, scores=False))
 
 
 # Prodigy
 
 _PRODIGY_OWN = frozenset({"id", "text", "tokens", "spans", "answer"})
 # where a span lies in tokens (with an inclusive end) follows from its characters
-_PRODIGY_ENTITY = EntityKeys("label", surface="text", derived=("token_start", "token_end"))
+_PRODIGY_ENTITY = records.EntityKeys("label", surface="text", derived=("token_start", "token_end"))
 
 
 def _read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
@@ -99,31 +74,28 @@ def _read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
 
     def build(record: Json, ref: RecordRef) -> Iterator[Document]:
         nonlocal left_out
-        if record.get("answer", "accept") == "accept":
-            yield _from_prodigy(record, ref)
-        else:
+        if record.get("answer", "accept") != "accept":
             left_out += 1
+            return
+        text = records.text_of(record.get("text"), "text")
+        words = None if record.get("tokens") is None else _words(records.list_of(record["tokens"], "tokens"), text)
+        spans = records.list_of(record.get("spans"), "spans")
+        entities = records.gather(spans, lambda value: _PRODIGY_ENTITY.read(value, text), ref)
+        name, fields = records.identity(record, "id", ref.name), records.common_fields(record, _PRODIGY_OWN)
+        yield Document(name, text, entities, words=words, **fields)
 
-    yield from read_documents(path, problems, build)
+    yield from records.read_documents(path, problems, build)
     if left_out:
         problems.note(path, f"{left_out} tasks whose answer is not 'accept' are left out")
-
-
-def _from_prodigy(record: Json, ref: RecordRef) -> Document:
-    text = text_of(record.get("text"), "text")
-    words = None if record.get("tokens") is None else _words(list_of(record["tokens"], "tokens"), text)
-    entities = gather(list_of(record.get("spans"), "spans"), lambda value: _PRODIGY_ENTITY.read(value, text), ref)
-    fields = common_fields(record, _PRODIGY_OWN)
-    return Document(identity(record, "id", ref.name), text, entities, words=words, **fields)
 
 
 def _words(tokens: list[Any], text: str) -> tuple[Span, ...]:
     words: list[Span] = []
     for at, value in enumerate(tokens):
-        token = record_of(value, f"token {at}")
+        token = records.record_of(value, f"token {at}")
         try:
-            span = span_of(token.get("start"), token.get("end"), len(text))
-            same_surface(text[span.start : span.end], token.get("text"), span)
+            span = records.span_of(token.get("start"), token.get("end"), len(text))
+            records.same_surface(text[span.start : span.end], token.get("text"), span)
         except Misfit as misfit:
             raise Misfit(f"token {at}: {misfit}") from None
         if words and span.start < words[-1].end:
@@ -132,13 +104,9 @@ def _words(tokens: list[Any], text: str) -> tuple[Span, ...]:
     return tuple(words)
 
 
-def _write_prodigy(documents: Iterable[Document], path: Path) -> None:
-    write_lines(map(_to_prodigy, documents), path)
-
-
 def _to_prodigy(document: Document) -> Json:
     """An accepted task, with tokens where the document gives words."""
-    refuse_fragments(document, "Prodigy")
+    records.refuse_fragments(document, "Prodigy")
     text, words = document.text, document.words
     record: Json = {"id": document.id, "text": text}
     if words is not None:
@@ -154,11 +122,16 @@ def _to_prodigy(document: Document) -> Json:
             row |= {"token_start": inside.start, "token_end": inside.end - 1}
         if entity.score != 1.0:
             row["score"] = entity.score
-        record["spans"].append(with_meta(row, entity.meta, _PRODIGY_ENTITY.own))
-    return with_common_fields({**record, "answer": "accept"}, document, _PRODIGY_OWN)
+        record["spans"].append(records.with_meta(row, entity.meta, _PRODIGY_ENTITY.own))
+    return records.with_common_fields({**record, "answer": "accept"}, document, _PRODIGY_OWN)
 
 
-PRODIGY = Format("prodigy", _read_prodigy, _write_prodigy, replace(_HOLDS, words=True))
+PRODIGY = Format(
+    "prodigy",
+    _read_prodigy,
+    lambda documents, path: records.write_lines(map(_to_prodigy, documents), path),
+    replace(_HOLDS, words=True),
+)
 
 
 # Label Studio. Older versions counted in UTF-16 units, and browsers count CR LF as one character; the surface text of
@@ -166,24 +139,26 @@ PRODIGY = Format("prodigy", _read_prodigy, _write_prodigy, replace(_HOLDS, words
 
 _LABEL_STUDIO_OWN = frozenset({"id", "data", "annotations"})
 _REGION_OWN = frozenset({"value", "type", "score"})
-_OTHER_RESULTS = "label_studio_results"
-"""The key in `meta` for results that are not spans: relations, choices, free text."""
+_OTHER_RESULTS = "label_studio_results"  # the key in `meta` for results that are not spans: relations, choices, text
 
 
 def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
     """One document for each annotation of a task that was not cancelled; the documents of a task share a group."""
-    name = identity(record, "id", ref.name)
+    name = records.identity(record, "id", ref.name)
     if "data" not in record:  # JSON-MIN: the task has the keys of the data, and one list of values without regions
-        text = text_of(record.get("text"), "text")
-        rows = [{"type": "labels", "value": row} for row in list_of(record.get("label"), "label")]
-        fields = common_fields(record, _LABEL_STUDIO_OWN | {"text", "label"})
+        text = records.text_of(record.get("text"), "text")
+        rows = [{"type": "labels", "value": row} for row in records.list_of(record.get("label"), "label")]
+        fields = records.common_fields(record, _LABEL_STUDIO_OWN | {"text", "label"})
         yield Document(name, text, _regions(rows, text, ref), **fields)
         return
-    data = dict(record_of(record["data"], "data"))
-    key = _text_key(data)
-    text = text_of(data.pop(key), key)
-    fields = common_fields(record, _LABEL_STUDIO_OWN, **({"data": data} if data else {}))
-    annotations = records_of(record.get("annotations"), "annotations", "an annotation")
+    data = dict(records.record_of(record["data"], "data"))
+    strings = [key for key, value in data.items() if isinstance(value, str)]
+    if "text" not in strings and len(strings) != 1:
+        raise Misfit(f"data has {len(strings)} strings and none is named 'text'; rename the one that was annotated")
+    key = "text" if "text" in strings else strings[0]
+    text = records.text_of(data.pop(key), key)
+    fields = records.common_fields(record, _LABEL_STUDIO_OWN, **({"data": data} if data else {}))
+    annotations = records.records_of(record.get("annotations"), "annotations", "an annotation")
     done = [item for item in annotations if item.get("was_cancelled") is not True]
     chosen = [item for item in done if item.get("ground_truth") is True] or done
     if len(annotations) > 1:
@@ -191,25 +166,14 @@ def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
     if len(chosen) > 1:
         fields["group"] = fields["group"] or name
     for number, annotation in enumerate(chosen or [{}]):
-        results = records_of(annotation.get("result"), "result", "a result")
-        regions = [item for item in results if _is_region(item)]
-        others = [item for item in results if not _is_region(item)]
+        results = records.records_of(annotation.get("result"), "result", "a result")
+        regions, others = list[Json](), list[Json]()
+        for item in results:
+            labeled = isinstance(item.get("value"), dict) and "labels" in item["value"]
+            (regions if labeled else others).append(item)
         meta = {**fields["meta"], **({_OTHER_RESULTS: others} if others else {})}
         entities = _regions(regions, text, ref)
         yield Document(f"{name}-{number + 1}" if number else name, text, entities, **{**fields, "meta": meta})
-
-
-def _text_key(data: Json) -> str:
-    strings = [key for key, value in data.items() if isinstance(value, str)]
-    if "text" in strings:
-        return "text"
-    if len(strings) != 1:
-        raise Misfit(f"data has {len(strings)} strings and none is named 'text'; rename the one that was annotated")
-    return strings[0]
-
-
-def _is_region(result: Json) -> bool:
-    return isinstance(result.get("value"), dict) and "labels" in result["value"]
 
 
 def _regions(rows: list[Json], text: str, ref: RecordRef) -> tuple[Entity, ...]:
@@ -218,29 +182,25 @@ def _regions(rows: list[Json], text: str, ref: RecordRef) -> tuple[Entity, ...]:
     values = [value for value in values if isinstance(value.get("text"), str)]
 
     def fitting(unit: str) -> int:
-        table = positions(text, unit)
-        return sum(_matches(value, text, table) for value in values)
+        table = records.positions(text, unit)
+        count = 0
+        for value in values:
+            start, end = value.get("start"), value.get("end")
+            if isinstance(start, int) and isinstance(end, int) and 0 <= start < end < len(table):
+                count += text[table[start] : table[end]].split() == _plain(value["text"]).split()
+        return count
 
-    unit = UNITS[0]
+    unit = records.UNITS[0]
     if fitting(unit) < len(values):
-        unit = max(UNITS, key=fitting)  # the first of equals
-    if unit != UNITS[0]:
+        unit = max(records.UNITS, key=fitting)  # the first of equals
+    if unit != records.UNITS[0]:
         ref.problems.note(ref.path, f"record {ref.number}: offsets count {unit}, as the surface texts show")
-    table = positions(text, unit)
-    pairs = [(row, label) for row in rows for label in _labels(row["value"])]
-    return gather(pairs, lambda pair: _region(pair[0], pair[1], text, table), ref)
-
-
-def _labels(value: Any) -> list[Any]:
-    labels = value.get("labels") if isinstance(value, dict) else None
-    return labels if isinstance(labels, list) and labels else [None]
-
-
-def _matches(value: Json, text: str, table: Sequence[int]) -> bool:
-    start, end = value.get("start"), value.get("end")
-    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end < len(table)):
-        return False
-    return text[table[start] : table[end]].split() == _plain(value["text"]).split()
+    table = records.positions(text, unit)
+    pairs: list[tuple[Json, Any]] = []
+    for row in rows:
+        labels = row["value"].get("labels") if isinstance(row["value"], dict) else None
+        pairs += [(row, label) for label in (labels if isinstance(labels, list) and labels else [None])]
+    return records.gather(pairs, lambda pair: _region(pair[0], pair[1], text, table), ref)
 
 
 def _plain(surface: str) -> str:
@@ -248,38 +208,36 @@ def _plain(surface: str) -> str:
 
 
 def _region(row: Json, label: Any, text: str, table: Sequence[int]) -> Entity:
-    value = record_of(row["value"], "value")
+    value = records.record_of(row["value"], "value")
     if not {"start", "end"} <= set(value) or isinstance(value["start"], str):
         raise Misfit("a region without offsets into the text, as HTML has them; export the plain text instead")
-    raw = span_of(whole(value["start"], "start"), whole(value["end"], "end"), len(table) - 1)
-    span = span_of(table[raw.start], table[raw.end], len(text))
+    raw = records.span_of(records.whole(value["start"], "start"), records.whole(value["end"], "end"), len(table) - 1)
+    span = records.span_of(table[raw.start], table[raw.end], len(text))
     surface = value.get("text")
-    same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else None, span)
-    return Entity(label_of(label), (span,), score_of(row.get("score")), other_keys(row, _REGION_OWN))
+    records.same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else None, span)
+    return Entity(
+        records.label_of(label), (span,), records.score_of(row.get("score")), records.other_keys(row, _REGION_OWN)
+    )
 
 
 def _to_label_studio(document: Document) -> Json:
     """A task with one annotation, in code points, as Label Studio counts since 2021."""
-    refuse_fragments(document, "Label Studio")
+    records.refuse_fragments(document, "Label Studio")
     meta = dict(document.meta)
-    results = [_result(document, entity, number) for number, entity in enumerate(document.entities)]
+    results = []
+    for number, entity in enumerate(document.entities):
+        value = {"start": entity.start, "end": entity.end, "text": document.text_of(entity), "labels": [entity.label]}
+        row: Json = {"id": f"entity-{number}", "from_name": "label", "to_name": "text", "type": "labels"}
+        row |= {"value": value} | ({} if entity.score == 1.0 else {"score": entity.score})
+        results.append(row | records.with_meta({}, entity.meta, _REGION_OWN))
     results += meta.pop(_OTHER_RESULTS, [])
     data = meta.pop("data", {})
     record = {
-        "id": numeric(document.id),
+        "id": records.numeric(document.id),
         "data": {**(data if isinstance(data, dict) else {}), "text": document.text},
         "annotations": [{"result": results}],
     }
-    return with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)
+    return records.with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)
 
 
-def _result(document: Document, entity: Entity, number: int) -> Json:
-    surface = document.text_of(entity)
-    value = {"start": entity.start, "end": entity.end, "text": surface, "labels": [entity.label]}
-    row: Json = {"id": f"entity-{number}", "from_name": "label", "to_name": "text", "type": "labels", "value": value}
-    if entity.score != 1.0:
-        row["score"] = entity.score
-    return {**row, **with_meta({}, entity.meta, _REGION_OWN)}
-
-
-LABEL_STUDIO = json_format("label-studio", _from_label_studio, _to_label_studio, _HOLDS, as_list=True)
+LABEL_STUDIO = records.json_format("label-studio", _from_label_studio, _to_label_studio, _HOLDS, as_list=True)

@@ -12,31 +12,19 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from gzip import BadGzipFile
 from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, SubElement, iterparse, tostring
 
-from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats import Format, Holds, records
 from wingspan.corpora.formats.conversion_loss import changed
-from wingspan.corpora.formats.records import (
-    Json,
-    Misfit,
-    dumps,
-    identity,
-    label_of,
-    list_of,
-    record_of,
-    records_of,
-    text_of,
-    whole,
-)
-from wingspan.corpora.formats.standoff import UNITS, Mention, code_points, entities_of, fitting
+from wingspan.corpora.formats.records import Json, Misfit
+from wingspan.corpora.formats.standoff import UNITS, Mention, entities_of, fitting
 from wingspan.files import CorpusError, Problems, atomic_write, numbered, open_bytes, read_json
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Span
 
 META = "bioc"
 _HOLDS = Holds(document_keys=frozenset({META}), entity_keys=frozenset({"id", "concept_id", "infons"}))
@@ -49,21 +37,21 @@ _OWN_OF_ROW = frozenset({"start", "end", "offset"})  # passages as they are kept
 # From BioC JSON to documents
 
 
-def _documents(records: Iterable[tuple[Json, Json]], path: Path, problems: Problems) -> Iterator[Document]:
+def _documents(rows: Iterable[tuple[Json, Json]], path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of records, each with the collection it belongs to."""
-    for number, (record, collection) in enumerate(records, 1):
+    for number, (record, collection) in enumerate(rows, 1):
         try:
-            yield _document(record, collection, identity(record, "id", numbered(path, number)), path, problems)
+            yield _document(record, collection, records.identity(record, "id", numbered(path, number)), path, problems)
         except Misfit as misfit:
             problems.add(path, None, f"document {number}: {misfit}; mend it, or leave it out with --on-error skip")
 
 
 def _document(record: Json, collection: Json, name: str, path: Path, problems: Problems) -> Document:
     """A document; keys and passages that a `Document` has no place for are kept in `meta`."""
-    passages = records_of(record.get("passages"), "passages", "a passage")
+    passages = records.records_of(record.get("passages"), "passages", "a passage")
     pieces = [list(_pieces(passage)) for passage in passages]
     flat = list(chain.from_iterable(pieces))
-    loose = list_of(record.get("annotations"), "annotations")
+    loose = records.list_of(record.get("annotations"), "annotations")
     annotations = [*((at, one) for at, piece in enumerate(flat) for one in piece.annotations), *((0, x) for x in loose)]
     reading = _Reading(flat, annotations, UNITS[0])
     if reading.fit < (len(reading.mentions), len(flat) - 1) and not reading.text.isascii():
@@ -92,8 +80,7 @@ def _document(record: Json, collection: Json, name: str, path: Path, problems: P
     return Document(name, reading.text, tuple(entities), sentences=sentences, meta={META: kept})
 
 
-@dataclass(frozen=True)
-class _TextPiece:
+class _TextPiece(NamedTuple):
     """A passage, or one sentence of a passage that has no text itself."""
 
     offset: int
@@ -102,13 +89,17 @@ class _TextPiece:
 
 
 def _pieces(passage: Json) -> Iterator[_TextPiece]:
-    rows = records_of(passage.get("sentences"), "sentences", "a sentence")
+    rows = records.records_of(passage.get("sentences"), "sentences", "a sentence")
     for number, row in enumerate(rows or [passage]):
-        annotations = list_of(row.get("annotations"), "annotations")
+        annotations = records.list_of(row.get("annotations"), "annotations")
         if rows and number == 0:
-            annotations = [*annotations, *list_of(passage.get("annotations"), "annotations")]
+            annotations = [*annotations, *records.list_of(passage.get("annotations"), "annotations")]
         text = row.get("text")
-        yield _TextPiece(whole(row.get("offset"), "offset"), "" if text is None else text_of(text, "text"), annotations)
+        yield _TextPiece(
+            records.whole(row.get("offset"), "offset"),
+            "" if text is None else records.text_of(text, "text"),
+            annotations,
+        )
 
 
 class _Reading:
@@ -121,7 +112,7 @@ class _Reading:
     def __init__(self, pieces: Sequence[_TextPiece], annotations: Iterable[tuple[int, Any]], unit: str) -> None:
         self.unit = unit
         self.pieces = pieces
-        self.places = [code_points(piece.text, unit) for piece in pieces]
+        self.places = [records.positions(piece.text, unit) for piece in pieces]
         self.starts = list[int]()
         parts = list[str]()
         at = end = single_gaps = 0
@@ -137,24 +128,24 @@ class _Reading:
         self.mentions, self.wrong = list[Mention](), list[str]()
         for number, annotation in annotations:
             try:
-                self.mentions.append(self._mention(record_of(annotation, "an annotation"), number))
+                self.mentions.append(self._mention(records.record_of(annotation, "an annotation"), number))
             except Misfit as misfit:
                 self.wrong.append(str(misfit))
         self.fit = (fitting(self.text, self.mentions), single_gaps)
 
     def _mention(self, annotation: Json, at: int) -> Mention:
-        infons = dict(record_of(annotation.get("infons") or {}, "infons"))
+        infons = dict(records.record_of(annotation.get("infons") or {}, "infons"))
         if "type" not in infons:
             raise Misfit(f"annotation {annotation.get('id')!r} has no infon 'type', which is its label")
-        label = label_of(infons.pop("type"))
-        locations = records_of(annotation.get("locations"), "locations", "a location")
+        label = records.label_of(infons.pop("type"))
+        locations = records.records_of(annotation.get("locations"), "locations", "a location")
         if not locations:
             raise Misfit(f"annotation {annotation.get('id')!r} has no location; give offset and length")
         ranges = []
         everywhere = range(len(self.pieces))
         for location in locations:
-            start = whole(location.get("offset"), f'the offset of entity "{label}"')
-            end = start + whole(location.get("length"), f'the length of entity "{label}"')
+            start = records.whole(location.get("offset"), f'the offset of entity "{label}"')
+            end = start + records.whole(location.get("length"), f'the length of entity "{label}"')
             # a border belongs to the piece that starts there if a mention starts, to the one before if it ends
             ranges.append((self._place(start, [at, *reversed(everywhere)]), self._place(end, [at, *everywhere])))
         meta: Json = {"id": annotation["id"]} if annotation.get("id") is not None else {}
@@ -190,9 +181,8 @@ def _record(document: Document) -> Json:
     """A document as BioC JSON has it, in the passages that it was read in, or in one."""
     kept = document.meta.get(META)
     kept = kept if isinstance(kept, dict) else {}
-    rows: list[Json] = [{"start": 0, "end": len(document.text), "offset": 0}]
-    if _tile(kept.get("passages"), document.text):
-        rows = kept["passages"]
+    whole_text = [{"start": 0, "end": len(document.text), "offset": 0}]
+    rows: list[Json] = kept["passages"] if _tile(kept.get("passages"), document.text) else whole_text
     passages: list[Json] = []
     for row in rows:
         text = document.text[row["start"] : row["end"]]
@@ -212,9 +202,13 @@ def _record(document: Document) -> Json:
             start = offset_of(span.start, False)
             locations.append({"offset": start, "length": offset_of(span.end, True) - start})
         name = str(entity.meta["id"]) if "id" in entity.meta else next(fresh)
-        surface = document.text_of(entity)
-        annotation = {"id": name, "infons": _infons(entity), "text": surface, "locations": locations}
-        passages[at]["annotations"].append(annotation)
+        infons = dict(entity.meta["infons"]) if isinstance(entity.meta.get("infons"), dict) else {}
+        if entity.meta.get("concept_id") is not None:
+            infons["identifier"] = str(entity.meta["concept_id"])
+        infons["type"] = entity.label
+        passages[at]["annotations"].append(
+            {"id": name, "infons": infons, "text": document.text_of(entity), "locations": locations}
+        )
     return {"id": document.id, **_written(kept, frozenset({"passages", "collection", "id"})), "passages": passages}
 
 
@@ -224,14 +218,6 @@ def _written(kept: Json, own: frozenset[str]) -> Json:
     rows = relations if isinstance(relations, list) else []
     rows = [{"infons": {}, "nodes": [], **row} if isinstance(row, dict) else row for row in rows]
     return {"infons": {}, **{key: value for key, value in kept.items() if key not in own}, "relations": rows}
-
-
-def _infons(entity: Entity) -> Json:
-    kept = entity.meta.get("infons")
-    infons: Json = dict(kept) if isinstance(kept, dict) else {}
-    if entity.meta.get("concept_id") is not None:
-        infons["identifier"] = str(entity.meta["concept_id"])
-    return {**infons, "type": entity.label}
 
 
 def _tile(rows: Any, text: str) -> bool:
@@ -257,10 +243,6 @@ def _collection(documents: Sequence[Document]) -> Json:
 # JSON: a collection, a list of documents, one document, or an answer of the PubTator service
 
 
-def _read_json(path: Path, problems: Problems) -> Iterator[Document]:
-    return _documents(_json_records(read_json(path), path), path, problems)
-
-
 def _json_records(value: Any, path: Path) -> Iterator[tuple[Json, Json]]:
     if isinstance(value, list):
         for item in value:
@@ -279,15 +261,15 @@ def _json_parts(documents: Iterable[Document]) -> Iterator[str]:
     """One collection, with the source, date and key of the first document's."""
     rest = iter(documents)
     first = list(islice(rest, 1))
-    yield dumps(_collection(first))[:-1] + ', "documents": ['
+    yield records.dumps(_collection(first))[:-1] + ', "documents": ['
     for number, document in enumerate(chain(first, rest)):
-        yield (",\n" if number else "\n") + dumps(_record(document))
+        yield (",\n" if number else "\n") + records.dumps(_record(document))
     yield "\n]}\n"
 
 
 def _json_changes(document: Document) -> Counter[str]:
-    records = _json_records(json.loads("".join(_json_parts([document]))), Path("document"))
-    return changed(document, _documents(records, Path("document"), Problems("skip")), _HOLDS)
+    rows = _json_records(json.loads("".join(_json_parts([document]))), Path("document"))
+    return changed(document, _documents(rows, Path("document"), Problems("skip")), _HOLDS)
 
 
 def _write_json(documents: Iterable[Document], path: Path) -> None:
@@ -295,7 +277,13 @@ def _write_json(documents: Iterable[Document], path: Path) -> None:
         out.writelines(_json_parts(documents))
 
 
-BIOC_JSON = Format("bioc-json", _read_json, _write_json, _HOLDS, _json_changes)
+BIOC_JSON = Format(
+    "bioc-json",
+    lambda path, problems: _documents(_json_records(read_json(path), path), path, problems),
+    _write_json,
+    _HOLDS,
+    _json_changes,
+)
 
 
 # XML, read document by document
@@ -313,29 +301,22 @@ def _read_xml(path: Path, problems: Problems) -> Iterator[Document]:
 
 def _xml_records(raw: IO[bytes], path: Path) -> Iterator[tuple[Json, Json]]:
     collection: Json = {}
-    started = False
-    for element in _children(raw, path):
-        if element.tag == "document":
-            started = True
-            yield _xml_record(element), collection
-            element.clear()
-        elif not started and element.text and element.tag in ("source", "date", "key"):
-            collection = {**collection, element.tag: element.text}
-        elif not started and element.text and element.tag == "infon":
-            infons = {**collection.get("infons", {}), element.get("key", ""): element.text}
-            collection = {**collection, "infons": infons}
-
-
-def _children(raw: IO[bytes], path: Path) -> Iterator[Element]:
-    """The parts of the collection, one after the other."""
-    depth = 0
+    depth, started = 0, False
     try:
         for event, element in iterparse(raw, ("start", "end")):
             depth += 1 if event == "start" else -1
             if event == "start" and depth == 1 and element.tag != "collection":
                 raise CorpusError(f"{path}: no BioC: the root is <{element.tag}>, not <collection>")
-            if event == "end" and depth == 1:
-                yield element
+            if event == "start" or depth != 1:
+                continue
+            if element.tag == "document":
+                started = True
+                yield _xml_record(element), collection
+                element.clear()
+            elif not started and element.text and element.tag in ("source", "date", "key"):
+                collection[element.tag] = element.text
+            elif not started and element.text and element.tag == "infon":
+                collection.setdefault("infons", {})[element.get("key", "")] = element.text
     except ParseError as error:
         line = error.position[0]
         raise CorpusError(f"{path}:{line}: no valid XML ({error}); mend the file or fetch it again") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,12 +22,9 @@ from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entitie
 from wingspan.files import BYTE_ORDER_MARK, CorpusError, Problems, atomic_write, read_lines, read_text, staged_folder
 from wingspan.text import Document, Entity, Span
 
-LINES = "brat"
-"""The key in a document's `meta` for the lines that are not entities."""
-APART = "Fragments"
-"""The type of the note that Wingspan adds where fragments that only a line end separates must not be joined."""
-NO_DATABASE = "ID:"
-"""The prefix for an unknown database: brat wants a concept id as database:id."""
+LINES = "brat"  # the key in a document's `meta` for the lines that are not entities
+APART = "Fragments"  # the type of our note that fragments which only a line end separates must not be joined
+NO_DATABASE = "ID:"  # the prefix for an unknown database: brat wants a concept id as database:id
 
 _LINE_END = re.compile(r"[\r\n]+")
 # characters that some file system refuses, and % where it would be read as an escape
@@ -80,11 +78,10 @@ def file_name(identifier: str) -> str:
 
 
 def _write_pair(document: Document, file: Path) -> None:
-    lines = [*lines_of(document)]
-    with atomic_write(file) as out:
-        out.write(document.text)
-    with atomic_write(file.with_suffix(".ann")) as out:
-        out.write("".join(f"{line}\n" for line in lines))
+    annotations = "".join(f"{line}\n" for line in lines_of(document))
+    for name, content in ((file, document.text), (file.with_suffix(".ann"), annotations)):
+        with atomic_write(name) as out:
+            out.write(content)
 
 
 def lines_of(document: Document) -> Iterator[str]:
@@ -150,7 +147,8 @@ def _between_line_ends(span: Span, text: str) -> list[tuple[int, int]]:
 
 
 def _looks_cut(spans: tuple[Span, ...], text: str) -> bool:
-    gaps = [text[left.end : right.start] for left, right in zip(spans, spans[1:], strict=False)]
+    """Whether nothing but white space with a line end separates two of the fragments."""
+    gaps = [text[left.end : right.start] for left, right in pairwise(spans)]
     return any(gap.isspace() and _LINE_END.search(gap) for gap in gaps)
 
 
@@ -173,14 +171,19 @@ def _document(file: Path, name: str, problems: Problems) -> Document:
     annotations = file.with_suffix(".ann")
     if not file.exists() and annotations.exists():
         raise CorpusError(f"{annotations}: there is no {file.name} beside it; put the text there, brat needs both")
-    raw = read_text(file, keep_mark=True)
-    return _parsed(raw, read_lines(annotations) if annotations.exists() else (), file, name, problems)
+    lines = read_lines(annotations) if annotations.exists() else ()
+    return _parsed(read_text(file, keep_mark=True), lines, file, name, problems)
 
 
 def _parsed(raw: str, lines: Iterable[tuple[int, str]], file: Path, name: str, problems: Problems) -> Document:
     annotations = file.with_suffix(".ann")
     mentions, others = _parse(lines, annotations, problems)
-    text = _text_that_fits(raw, mentions)
+    # the text as it is; or without its mark, or with line ends of one character, where more surfaces fit that way
+    texts = [raw, raw.removeprefix(BYTE_ORDER_MARK)] if raw.startswith(BYTE_ORDER_MARK) else [raw]
+    texts += [text.replace("\r\n", "\n") for text in texts if "\r\n" in text]
+    text = raw
+    if len(texts) > 1 and mentions:
+        text = max(texts, key=lambda text: max(fitting(text, mentions, unit) for unit in UNITS))
     if text != raw:
         problems.note(file, "the offsets fit if line ends count as one character and the byte order mark as none")
     unit = best_unit(text, mentions)
@@ -250,27 +253,13 @@ def _is_apart(line: str) -> bool:
     return line.startswith("#") and len(columns) > 1 and columns[1].startswith(f"{APART} ")
 
 
-def _text_that_fits(raw: str, mentions: list[Mention]) -> str:
-    """The text as it is; or without its mark, or with line ends of one character, where more surfaces fit that way."""
-    texts = [raw]
-    if raw.startswith(BYTE_ORDER_MARK):
-        texts.append(raw.removeprefix(BYTE_ORDER_MARK))
-    texts += [text.replace("\r\n", "\n") for text in texts if "\r\n" in text]
-    if len(texts) == 1 or not mentions:
-        return raw
-    return max(texts, key=lambda text: max(fitting(text, mentions, unit) for unit in UNITS))
-
-
 def _joined(spans: tuple[Span, ...], text: str) -> tuple[Span, ...]:
     """Joins fragments with nothing but white space and a line end between them."""
-    first, *others = sorted(spans)
-    kept = [first]
-    for span in others:
-        gap = text[kept[-1].end : span.start]
-        if gap.isspace() and re.search(r"[\r\n]", gap):
-            kept[-1] = Span(kept[-1].start, span.end)
-        else:
-            kept.append(span)
+    kept: list[Span] = []
+    for span in sorted(spans):
+        if kept and _looks_cut((kept[-1], span), text):
+            span = Span(kept.pop().start, span.end)
+        kept.append(span)
     return tuple(kept)
 
 

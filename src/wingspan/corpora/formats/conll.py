@@ -33,47 +33,31 @@ _HOLDS = Holds(
 _UNKNOWN = "_"
 
 
-def read(
-    path: Path,
-    problems: Problems,
-    *,
-    token_column: int | None = None,
-    tag_columns: Sequence[int] | None = None,
-    scheme: str | None = None,
-) -> Iterator[Document]:
-    """The sentences of a file; a note reports the columns and the tagging scheme.
-
-    Columns count from 0, or from the end if negative. Columns and a scheme that are not given are found out.
-    """
-    if scheme is not None and scheme not in SCHEMES:
-        raise CorpusError(f"{path}: unknown tagging scheme {scheme!r}; use one of {', '.join(SCHEMES)}")
-    columns = find_columns(path, token_column, tag_columns, scheme)
+def read(path: Path, problems: Problems) -> Iterator[Document]:
+    """The sentences of a file; a note reports the columns (counted from 1) and the tagging scheme."""
+    columns = _find_columns(path)
     if columns is None:
         return
-    problems.note(path, columns.in_words())
+    numbers = ", ".join(str(column + 1) for column in columns.tags)
+    where = f"columns {numbers}, one layer each" if len(columns.tags) > 1 else f"column {numbers}"
+    problems.note(path, f"tags in scheme {columns.scheme} in {where}; words in column {columns.token + 1}")
     repairs = 0
     for sentence in sentences(path, columns, problems):
-        document, broken = _document(sentence, columns, numbered(path, sentence.number))
-        repairs += broken
-        yield document
+        words = tuple(row[columns.token] for row in sentence.rows)
+        entities: dict[TaggedSpan, Entity] = {}  # two layers may have the same entity
+        for column in columns.tags:
+            spans, broken = spans_of([row[column] for row in sentence.rows], columns.scheme)
+            repairs += broken
+            entities |= {span: Entity.at(*span) for span in spans}
+        meta: dict[str, object] = {SHAPE: WORDS}
+        if sentence.comments:
+            meta["comments"] = sentence.comments
+        if columns.others:
+            meta["columns"] = [[row[column] for row in sentence.rows] for column in columns.others]
+        name = numbered(path, sentence.number)
+        yield Document.from_words(name, words, tuple(entities.values()), group=sentence.group, meta=meta)
     if repairs:
         problems.note(path, f"{repairs} tags break the scheme {columns.scheme}; they are read as conlleval reads them")
-
-
-def _document(sentence: SentenceLines, columns: ConllColumns, name: str) -> tuple[Document, int]:
-    words = tuple(row[columns.token] for row in sentence.rows)
-    entities: dict[TaggedSpan, Entity] = {}  # two layers may have the same entity
-    broken = 0
-    for column in columns.tags:
-        spans, wrong = spans_of([row[column] for row in sentence.rows], columns.scheme)
-        broken += wrong
-        entities |= {span: Entity.at(*span) for span in spans}
-    meta: dict[str, object] = {SHAPE: WORDS}
-    if sentence.comments:
-        meta["comments"] = sentence.comments
-    if columns.others:
-        meta["columns"] = [[row[column] for row in sentence.rows] for column in columns.others]
-    return Document.from_words(name, words, tuple(entities.values()), group=sentence.group, meta=meta), broken
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
@@ -83,7 +67,18 @@ def write(documents: Iterable[Document], path: Path) -> None:
     with fewer columns than others gets _ in the rest.
     """
     kept = list(documents)  # all sentences have the same number of columns, and the last one may decide it
-    tagged = [_tagged(document) for document in kept]
+    tagged = []
+    for document in kept:
+        words, placed = in_words(document)
+        spans = []
+        for entity, fragments in placed:
+            if len(fragments) > 1:
+                raise CorpusError(
+                    f"document {document.id}: {entity.label!r} at {entity.start} has {len(fragments)} fragments, which "
+                    "columns cannot hold; convert with --lossy, or write jsonl, brat or bioc"
+                )
+            spans.append((entity.label, *fragments[0]))
+        tagged.append((words, tags_of(len(words), spans)))
     layers = max((len(tags) for _, tags in tagged), default=1)
     others = [_other_columns(document) for document in kept]
     width = max(map(len, others), default=0)
@@ -102,22 +97,8 @@ def write(documents: Iterable[Document], path: Path) -> None:
             out.write("\n".join([*lines, "", ""]))
 
 
-def _tagged(document: Document) -> tuple[list[str], list[list[str]]]:
-    words, placed = in_words(document)
-    spans = []
-    for entity, fragments in placed:
-        if len(fragments) > 1:
-            raise CorpusError(
-                f"document {document.id}: {entity.label!r} at {entity.start} has {len(fragments)} fragments, which "
-                "columns cannot hold; convert with --lossy, or write jsonl, brat or bioc"
-            )
-        spans.append((entity.label, *fragments[0]))
-    return words, tags_of(len(words), spans)
-
-
 def _other_columns(document: Document) -> list[list[str]]:
-    columns = document.meta.get("columns", [])
-    size = len(document.words or ())
+    columns, size = document.meta.get("columns", []), len(document.words or ())
     fit = isinstance(columns, list) and all(isinstance(column, list) and len(column) == size for column in columns)
     return [[str(value) for value in column] for column in columns] if fit else []
 
@@ -180,24 +161,12 @@ class ConllColumns:
     others: tuple[int, ...]
     scheme: str
 
-    def in_words(self) -> str:
-        """A note for the user; columns count from 1 there."""
-        columns = ", ".join(str(column + 1) for column in self.tags)
-        where = f"columns {columns}, one layer each" if len(self.tags) > 1 else f"column {columns}"
-        return f"tags in scheme {self.scheme} in {where}; words in column {self.token + 1}"
-
     def split(self, line: str) -> list[str]:
         """The columns of a line; empty ones at its end, from extra tabs, are left out."""
         columns = _split(line, self.tabs)
         while len(columns) > self.width and not columns[-1]:
             columns.pop()
         return columns
-
-    def is_comment(self, values: Sequence[str]) -> bool:
-        """Whether a line that starts with # is not a word: it has other columns, or no tags in the tag columns."""
-        if len(values) != self.width:
-            return True
-        return self.scheme != "IO" and not all(is_tag(values[column]) for column in self.tags)
 
     def misfit(self, values: Sequence[str], check_tags: bool) -> str | None:
         """The problem with the columns of a line, or None."""
@@ -221,11 +190,6 @@ class SentenceLines:
     rows: list[list[str]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     damaged: bool = False
-
-    @property
-    def started(self) -> bool:
-        """Whether the next blank line ends it."""
-        return bool(self.rows) or EMPTY in self.comments or self.damaged
 
 
 @dataclass
@@ -254,10 +218,8 @@ class _ColumnValues:
             self.others += 1
 
 
-def find_columns(
-    path: Path, token: int | None = None, tags: Sequence[int] | None = None, scheme: str | None = None
-) -> ConllColumns | None:
-    """The columns of a file, or None if it has no words; arguments that are not given are found out."""
+def _find_columns(path: Path) -> ConllColumns | None:
+    """The columns of a file, or None if it has no words."""
     tabs, values = _survey(path)
     while len(values) > 1 and values[-1].empty:
         values.pop()
@@ -266,17 +228,13 @@ def find_columns(
         return None
     if width < 2:
         raise CorpusError(f"{path}: one column only; give words and tags, divided by tabs or spaces")
-    chosen = _layers(path, values) if tags is None else tuple(_column(path, tag, width) for tag in tags)
+    chosen = _layers(path, values)
     free = [column for column in range(width) if column not in chosen]
-    if token is None and values[0].index and free[:1] == [0] and len(free) > 1:
+    if values[0].index and len(free) > 1:
         free = free[1:]  # the first column numbers the words
-    place = (free[0] if free else 0) if token is None else _column(path, token, width)
-    others = tuple(column for column in free if column != place)
-    columns = ConllColumns(tabs, width, place, chosen, others, scheme or "IOB2")
-    if scheme is not None:
-        return columns
-    unread = Problems("skip")  # damaged lines are reported when the sentences are read
-    unchecked = sentences(path, columns, unread, check_tags=False)
+    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2")
+    # damaged lines are reported when the sentences are read
+    unchecked = sentences(path, columns, Problems("skip"), check_tags=False)
     detected = detect_scheme([row[column] for row in sentence.rows] for sentence in unchecked for column in chosen)
     return replace(columns, scheme=detected)
 
@@ -289,7 +247,8 @@ def sentences(
     sentence = SentenceLines(1, group)
     for at, line in chain(read_lines(path), [(0, "")]):
         mark = line.startswith(DOCUMENT_MARK)
-        if (mark or not line.strip(" \t")) and sentence.started:
+        started = sentence.rows or EMPTY in sentence.comments or sentence.damaged
+        if started and (mark or not line.strip(" \t")):
             if EMPTY in sentence.comments:
                 sentence.comments.remove(EMPTY)
             if not sentence.damaged:
@@ -302,7 +261,7 @@ def sentences(
             marks += 1
             name = _GROUP.fullmatch(line)
             sentence.group = group = (name[1] or None) if name else f"{stem(path)}-doc{marks}"
-        elif line.startswith("#") and columns.is_comment(values):
+        elif line.startswith("#") and columns.misfit(values, check_tags=True):
             sentence.comments.append(line)
         elif reason := columns.misfit(values, check_tags):
             problems.add(path, at, reason)
@@ -365,27 +324,15 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
     return tuple(reversed(layers))
 
 
-def _column(path: Path, column: int, width: int) -> int:
-    if not -width <= column < width:
-        raise CorpusError(f"{path}: there is no column {column}; the file has {width} columns, counted from 0")
-    return column % width
-
-
 # Tags to spans and back: IOB1, IOB2, BIOES, BILOU, BMES (also BMEWO) and IO (labels without prefixes)
 
-TaggedSpan = tuple[str, int, int]
-"""A label and a half-open range of words."""
-
-UNTYPED = "ENTITY"
-"""The label of tags that are a bare prefix, as in corpora with one class (`B`, `I`, `O`)."""
-
-_PREFIXED = re.compile(r"([BIMELSUW])[-_](.+)", re.DOTALL)
-_BARE = re.compile(r"[BIMELSUW]")
+TaggedSpan = tuple[str, int, int]  # a label and a half-open range of words
+UNTYPED = "ENTITY"  # the label of tags that are a bare prefix, as in corpora with one class (B, I, O)
+_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_](.+))?", re.DOTALL)
 _OUTSIDE = frozenset({"O", "", "-", "_"})
 # every scheme has the same four roles under other letters
 _ROLES = {"B": "begin", **dict.fromkeys("IM", "inside"), **dict.fromkeys("EL", "end"), **dict.fromkeys("SUW", "single")}
 _CLOSES_EXPLICITLY = frozenset({"BIOES", "BILOU", "BMES"})
-SCHEMES = ("IOB1", "IOB2", "BIOES", "BILOU", "BMES", "IO")
 
 
 def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
@@ -421,11 +368,8 @@ def parse(tag: str) -> tuple[str, str | None]:
     """A tag's prefix letter ("" if it has none) and its label (None outside entities)."""
     if tag in _OUTSIDE:
         return "", None
-    if match := _PREFIXED.fullmatch(tag):
-        return match[1], match[2]
-    if _BARE.fullmatch(tag):
-        return tag, UNTYPED
-    return "", tag
+    match = _PREFIXED.fullmatch(tag)
+    return (match[1], match[2] or UNTYPED) if match else ("", tag)
 
 
 def spans_of(tags: Sequence[str], scheme: str) -> tuple[list[TaggedSpan], int]:
@@ -434,8 +378,6 @@ def spans_of(tags: Sequence[str], scheme: str) -> tuple[list[TaggedSpan], int]:
     A broken tag never loses a word: an entity without a beginning begins where it is met, and one without an end goes
     on to its last word, as conlleval reads them.
     """
-    if scheme not in SCHEMES:
-        raise ValueError(f"unknown tagging scheme {scheme!r}; use one of {', '.join(SCHEMES)}")
     spans: list[TaggedSpan] = []
     repairs = 0
     start, label = 0, None  # the entity that is open
@@ -465,16 +407,9 @@ def tags_of(n_words: int, entities: Iterable[TaggedSpan]) -> list[list[str]]:
     """IOB2 tags in as many layers as nesting needs, at least one; the outermost entities are in the first."""
     layers = [["O"] * n_words]
     for label, start, end in sorted(entities, key=lambda entity: (entity[1], -entity[2], entity[0])):
-        if not 0 <= start < end <= n_words:
-            raise ValueError(
-                f"entity {label!r} at words {start}-{end} does not fit {n_words} words; ends are half-open"
-            )
-        for tags in layers:
-            if all(tag == "O" for tag in tags[start:end]):
-                break
-        else:
-            tags = ["O"] * n_words
-            layers.append(tags)
+        if all(set(tags[start:end]) != {"O"} for tags in layers):
+            layers.append(["O"] * n_words)
+        tags = next(tags for tags in layers if set(tags[start:end]) == {"O"})
         tags[start:end] = [f"B-{label}"] + [f"I-{label}"] * (end - start - 1)
     return layers
 

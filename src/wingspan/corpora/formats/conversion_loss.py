@@ -39,13 +39,21 @@ def fit(document: Document, target: Format, made_id: str | None = None) -> tuple
     """
     holds = target.holds
     lost: Counter[str] = Counter()
-    if not holds.discontinuous:
-        document = _contiguous(document, lost)
+    count = sum(entity.discontinuous for entity in document.entities)
+    if count and not holds.discontinuous:
+        lost[FRAGMENTS] = count
+        split = [replace(entity, spans=(span,)) for entity in document.entities for span in entity.spans]
+        document = _distinct(document, split, lost)
     if not holds.documents_without_words:
         document = _on_words(document, lost)
     if not holds.nested:
         document, lost[OVERLAPS] = flatten(document, "outer")
-    lost[SPACES] += not holds.exact_text and not _keeps_spaces(document, holds)
+    if not holds.exact_text:
+        # formats of words put one space between them; formats of characters put one for each line end or tab
+        kept = SPACE.sub(" ", document.text)
+        if not holds.documents_without_words:
+            kept = " ".join(document.text[word.start : word.end] for word in word_spans(document))
+        lost[SPACES] += document.text != kept
     lost[WORD_EDGES] += not holds.words and document.words is not None
     lost[SENTENCES] += not holds.sentences and document.sentences is not None
     lost[GROUPS] += not holds.groups and document.group is not None
@@ -62,22 +70,6 @@ def fit(document: Document, target: Format, made_id: str | None = None) -> tuple
 
 def _keeps(keys: Keys, key: str) -> bool:
     return keys == ALL or key in keys
-
-
-def _keeps_spaces(document: Document, holds: Holds) -> bool:
-    """Formats of words put one space between them; formats of characters put one for each line end or tab."""
-    if holds.documents_without_words:
-        return document.text == SPACE.sub(" ", document.text)
-    return document.text == " ".join(document.text[word.start : word.end] for word in word_spans(document))
-
-
-def _contiguous(document: Document, lost: Counter[str]) -> Document:
-    count = sum(entity.discontinuous for entity in document.entities)
-    if not count:
-        return document
-    lost[FRAGMENTS] += count
-    split = [replace(entity, spans=(span,)) for entity in document.entities for span in entity.spans]
-    return _distinct(document, split, lost)
 
 
 def _on_words(document: Document, lost: Counter[str]) -> Document:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,9 @@ from wingspan.corpora.words import WordRanges, word_spans
 from wingspan.files import CorpusError, Problems, atomic_path, numbered
 from wingspan.text import Document, Entity, Span
 
-SPANS_KEY = "sc"
-"""The span group that spaCy's span categorizer reads by default."""
+SPANS_KEY = "sc"  # the span group that spaCy's span categorizer reads by default
 _OURS = "wingspan"
-_KEYS = frozenset({"id", "kb_id"})
-"""The keys of entities that a spaCy span has a place for, as strings."""
+_KEYS = frozenset({"id", "kb_id"})  # the keys of entities that a spaCy span has a place for, as strings
 # raised by spaCy and its serializer on damaged files
 _DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError, zlib.error)
 
@@ -122,12 +121,27 @@ def _doc(document: Document, spacy: Any, vocabulary: Any) -> Any:
         spaces=[following.start > token.end for token, following in pairwise([*tokens, Span(len(text), len(text))])],
         sent_starts=starts,
     )
-    group = [_span(document, entity, doc) for entity in document.entities]
+    group = []
+    for entity in document.entities:
+        ids = {"kb_id": str(entity.meta.get("kb_id", "")), "span_id": str(entity.meta.get("id", ""))}
+        span = doc.char_span(entity.start, entity.end, label=entity.label, **ids)
+        if span is None:
+            raise CorpusError(
+                f"document {document.id}: {entity.label!r} at {entity.start}-{entity.end} does not fall on word "
+                "boundaries; widen such entities with `wingspan convert --lossy`"
+            )
+        group.append(span)
     doc.spans[SPANS_KEY] = group
     doc.spans[SPANS_KEY].attrs["scores"] = [entity.score for entity in document.entities]
     if len(spacy.util.filter_spans(group)) == len(group):
         doc.ents = group
-    doc.user_data[_OURS] = _kept(document, doc)
+    kept: dict[str, Any] = {"id": document.id, "group": document.group, "dataset": document.dataset}
+    kept["meta"] = {key: value for key, value in document.meta.items() if key != SHAPE}
+    native = _document(doc, document.id)
+    for key in ("words", "sentences"):
+        if (spans := getattr(document, key)) != getattr(native, key):
+            kept[key] = None if spans is None else [list(span) for span in spans]
+    doc.user_data[_OURS] = kept
     return doc
 
 
@@ -144,52 +158,11 @@ def _tokens(text: str, words: Iterable[Span]) -> Iterator[Span]:
         at = word.end
 
 
-def _span(document: Document, entity: Entity, doc: Any) -> Any:
-    kb_id, own_id = (str(entity.meta.get(key, "")) for key in ("kb_id", "id"))
-    span = doc.char_span(entity.start, entity.end, label=entity.label, kb_id=kb_id, span_id=own_id)
-    if span is None:
-        raise CorpusError(
-            f"document {document.id}: {entity.label!r} at {entity.start}-{entity.end} does not fall on word "
-            "boundaries; widen such entities with `wingspan convert --lossy`"
-        )
-    return span
-
-
-def _kept(document: Document, doc: Any) -> dict[str, Any]:
-    kept: dict[str, Any] = {"id": document.id}
-    if document.group is not None:
-        kept["group"] = document.group
-    if document.dataset != "main":
-        kept["dataset"] = document.dataset
-    if meta := {key: value for key, value in document.meta.items() if key != SHAPE}:
-        kept["meta"] = meta
-    native = _document(doc, document.id)
-    if native.words != document.words:
-        kept["words"] = None if document.words is None else [list(word) for word in document.words]
-    if native.sentences != document.sentences:
-        kept["sentences"] = None if document.sentences is None else [list(span) for span in document.sentences]
-    return kept
-
-
 def _changes(document: Document) -> Counter[str]:
     """Spans keep their two ids as strings, and an empty one is lost."""
     kept = [(entity.meta[key], key) for entity in document.entities for key in _KEYS & entity.meta.keys()]
     return Counter(of_entity(key) for value, key in kept if not isinstance(value, str) or not value)
 
 
-FORMAT = Format(
-    "docbin",
-    read,
-    write,
-    Holds(
-        discontinuous=False,
-        documents_without_words=False,
-        words=True,
-        sentences=True,
-        groups=True,
-        scores=True,
-        document_keys=ALL,
-        entity_keys=_KEYS,
-    ),
-    _changes,
-)
+_KEPT = Holds(words=True, sentences=True, groups=True, scores=True, document_keys=ALL, entity_keys=_KEYS)
+FORMAT = Format("docbin", read, write, replace(_KEPT, discontinuous=False, documents_without_words=False), _changes)

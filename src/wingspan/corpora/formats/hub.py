@@ -9,33 +9,16 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from wingspan.corpora.formats import Format, Holds
+from wingspan.corpora.formats import Format, Holds, records
 from wingspan.corpora.formats.conll import detect_scheme, spans_of, tags_of
-from wingspan.corpora.formats.records import (
-    SHAPE,
-    WORDS,
-    Json,
-    Misfit,
-    RecordRef,
-    build_documents,
-    gather,
-    identity,
-    label_of,
-    list_of,
-    other_keys,
-    pair_of,
-    records_of,
-    same_surface,
-    span_of,
-    text_of,
-    whole,
-    words_of,
-)
+from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import in_words
 from wingspan.files import CorpusError, Problems, atomic_path, stem
 from wingspan.text import Document, Entity
@@ -47,17 +30,12 @@ _GROUPS = ("document_id", "doc_id")
 _DAMAGED = (ValueError, OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError)
 
 
-@dataclass(frozen=True)
-class SplitRows:
+class SplitRows(NamedTuple):
     """One split: its columns with their types, and its rows, which can be iterated more than once."""
 
     split: str
     features: Json
     rows: Callable[[], Iterator[Json]]
-
-    def numbered(self) -> Iterator[tuple[None, Json]]:
-        """The rows as records without line numbers."""
-        return ((None, row) for row in self.rows())
 
 
 def _datasets() -> Any:
@@ -78,7 +56,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
         tables = _tables(path, datasets)
         for table in tables:
             if {"passages", "entities"} <= set(table.features):
-                documents = build_documents(table.numbered(), path, problems, _from_bigbio)
+                documents = records.build_documents(zip(repeat(None), table.rows()), path, problems, _from_bigbio)
             else:
                 documents = _read_tags(table, path, problems)
             prefix = f"{table.split}-" if len(tables) > 1 else ""
@@ -122,35 +100,32 @@ def _read_tags(table: SplitRows, path: Path, problems: Problems) -> Iterator[Doc
     tokens = _column(table, _TOKENS, path)
     tags = _column(table, _TAGS, path)
     names = getattr(getattr(table.features[tags], "feature", None), "names", None)
-    scheme = detect_scheme(_readable_tags(table, tags, names))
+
+    def readable_tags() -> Iterator[list[str]]:
+        for row in table.rows():
+            with suppress(Misfit):  # reported when the row is read
+                yield _named(row[tags], names)
+
+    scheme = detect_scheme(readable_tags())
     problems.note(path, f"{table.split}: tags in {tags!r} follow {scheme}")
     own = frozenset({"id", tokens, tags, *_GROUPS})
     repairs = 0
 
     def build(row: Json, ref: RecordRef) -> Iterator[Document]:
         nonlocal repairs
-        words, row_tags = words_of(row[tokens], tokens), _named(row[tags], names)
+        words, row_tags = records.words_of(row[tokens], tokens), _named(row[tags], names)
         if len(words) != len(row_tags):
             raise Misfit(f"{len(words)} words and {len(row_tags)} tags; give one tag for each word")
-        group = next((name for key in _GROUPS if (name := identity(row, key, ""))), None)
+        group = next((name for key in _GROUPS if (name := records.identity(row, key, ""))), None)
         spans, broken = spans_of(row_tags, scheme)
         repairs += broken
         entities = tuple(Entity.at(*span) for span in spans)
-        meta = {**other_keys(row, own), SHAPE: WORDS}
-        yield Document.from_words(identity(row, "id", ref.name), words, entities, group=group, meta=meta)
+        meta = {**records.other_keys(row, own), records.SHAPE: records.WORDS}
+        yield Document.from_words(records.identity(row, "id", ref.name), words, entities, group=group, meta=meta)
 
-    yield from build_documents(table.numbered(), path, problems, build)
+    yield from records.build_documents(zip(repeat(None), table.rows()), path, problems, build)
     if repairs:
         problems.note(path, f"{table.split}: {repairs} tags break {scheme} and were read as conlleval reads them")
-
-
-def _readable_tags(table: SplitRows, column: str, names: list[str] | None) -> Iterator[list[str]]:
-    """The tags of every row that has them; problems with the others are reported when the row is read."""
-    for row in table.rows():
-        try:
-            yield _named(row[column], names)
-        except Misfit:
-            continue
 
 
 def _column(table: SplitRows, names: tuple[str, ...], path: Path) -> str:
@@ -181,8 +156,14 @@ def write(documents: Iterable[Document], path: Path) -> None:
     datasets = _datasets()
     columns: dict[str, list[Any]] = {"id": [], "document_id": [], "tokens": [], "ner_tags": []}
     for document in documents:
-        words, tags = _tagged(document)
-        for key, value in zip(columns, (document.id, document.group, words, tags), strict=True):
+        words, entities = in_words(document)
+        layers = tags_of(len(words), [(entity.label, *span) for entity, spans in entities for span in spans])
+        if len(layers) > 1 or any(entity.discontinuous for entity, _ in entities):
+            raise CorpusError(
+                f"document {document.id}: one tag for each word holds no overlapping and no discontinuous entities; "
+                "`wingspan convert --lossy` keeps the outermost"
+            )
+        for key, value in zip(columns, (document.id, document.group, words, layers[0]), strict=True):
             columns[key].append(value)
     labels = sorted({tag[2:] for tags in columns["ner_tags"] for tag in tags if tag != "O"})
     names = ["O", *(f"{letter}-{label}" for label in labels for letter in "BI")]
@@ -192,21 +173,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
         tokens=datasets.List(datasets.Value("string")),
         ner_tags=datasets.List(datasets.ClassLabel(names=names)),
     )
-    _save(datasets.Dataset.from_dict(columns, features=features), path, datasets)
-
-
-def _tagged(document: Document) -> tuple[list[str], list[str]]:
-    words, entities = in_words(document)
-    layers = tags_of(len(words), [(entity.label, *span) for entity, spans in entities for span in spans])
-    if len(layers) > 1 or any(entity.discontinuous for entity, _ in entities):
-        raise CorpusError(
-            f"document {document.id}: one tag for each word holds no overlapping and no discontinuous entities; "
-            "`wingspan convert --lossy` keeps the outermost"
-        )
-    return words, layers[0]
-
-
-def _save(dataset: Any, path: Path, datasets: Any) -> None:
+    dataset = datasets.Dataset.from_dict(columns, features=features)
     if path.is_dir() and not (path / "dataset_info.json").exists():
         raise CorpusError(f"{path}: a folder that holds something else than a dataset; choose another name")
     shown = datasets.is_progress_bar_enabled()
@@ -219,12 +186,8 @@ def _save(dataset: Any, path: Path, datasets: Any) -> None:
             datasets.enable_progress_bars()
 
 
-FORMAT = Format(
-    "hub",
-    read,
-    write,
-    Holds(nested=False, discontinuous=False, exact_text=False, documents_without_words=False, words=True, groups=True),
-)
+_KEPT = Holds(nested=False, discontinuous=False, exact_text=False, words=True, groups=True)
+FORMAT = Format("hub", read, write, replace(_KEPT, documents_without_words=False))
 
 
 # The BigBIO knowledge-base schema: passages with offsets, entities with fragments and concept ids
@@ -238,41 +201,37 @@ def _from_bigbio(row: Json, ref: RecordRef) -> Iterator[Document]:
     """A row as one document; passages are put at their offsets, with spaces where they leave gaps."""
     text = ""
     for passage in _rows(row.get("passages"), "passages"):
-        parts = list_of(passage.get("text"), "the text of a passage")
-        offsets = list_of(passage.get("offsets"), "the offsets of a passage")
+        parts = records.list_of(passage.get("text"), "the text of a passage")
+        offsets = records.list_of(passage.get("offsets"), "the offsets of a passage")
         if len(parts) != len(offsets):
             raise Misfit(f"a passage has {len(parts)} texts and {len(offsets)} offsets")
         for part, pair in zip(parts, offsets, strict=True):
-            text = _append(text, text_of(part, "the text of a passage"), pair_of(pair, "an offset")[0])
-    entities = gather(_rows(row.get("entities"), "entities"), lambda raw: _entity(raw, text), ref)
-    yield Document(identity(row, "document_id", ref.name), text, entities, meta=other_keys(row, _OWN))
-
-
-def _append(text: str, part: str, offset: Any) -> str:
-    start = whole(offset, "the start of a passage")
-    if start < len(text):
-        raise Misfit(f"a passage starts at {start}, inside of the one before it, which ends at {len(text)}")
-    if start > len(text) + 1_000_000:
-        raise Misfit(f"a passage starts at {start}, more than a million characters after the one before it")
-    return text.ljust(start) + part
+            start = records.whole(records.pair_of(pair, "an offset")[0], "the start of a passage")
+            if start < len(text):
+                raise Misfit(f"a passage starts at {start}, inside of the one before it, which ends at {len(text)}")
+            if start > len(text) + 1_000_000:
+                raise Misfit(f"a passage starts at {start}, more than a million characters after the one before it")
+            text = text.ljust(start) + records.text_of(part, "the text of a passage")
+    entities = records.gather(_rows(row.get("entities"), "entities"), lambda raw: _entity(raw, text), ref)
+    yield Document(records.identity(row, "document_id", ref.name), text, entities, meta=records.other_keys(row, _OWN))
 
 
 def _entity(raw: Json, text: str) -> Entity:
-    pairs = [pair_of(pair, "an offset") for pair in list_of(raw.get("offsets"), "offsets")]
+    pairs = [records.pair_of(pair, "an offset") for pair in records.list_of(raw.get("offsets"), "offsets")]
     if not pairs:
         raise Misfit("an entity without offsets")
-    spans = tuple(span_of(start, end, len(text)) for start, end in pairs)
-    surfaces = list_of(raw.get("text"), "text")
+    spans = tuple(records.span_of(start, end, len(text)) for start, end in pairs)
+    surfaces = records.list_of(raw.get("text"), "text")
     if len(surfaces) == len(spans):
         for span, surface in zip(spans, surfaces, strict=True):
-            same_surface(text[span.start : span.end], surface, span)
-    return Entity(label_of(raw.get("type")), spans, meta=other_keys(raw, _OWN_OF_ENTITY))
+            records.same_surface(text[span.start : span.end], surface, span)
+    return Entity(records.label_of(raw.get("type")), spans, meta=records.other_keys(raw, _OWN_OF_ENTITY))
 
 
 def _rows(value: Any, name: str) -> list[Json]:
     """A list of objects; older datasets store it as an object of lists."""
     if isinstance(value, dict):
-        columns = {key: list_of(column, f"{name}.{key}") for key, column in value.items()}
+        columns = {key: records.list_of(column, f"{name}.{key}") for key, column in value.items()}
         size = min(map(len, columns.values()), default=0)
         return [{key: column[at] for key, column in columns.items()} for at in range(size)]
-    return records_of(value, name, f"one of {name}")
+    return records.records_of(value, name, f"one of {name}")

@@ -7,36 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import ALL, Format, Holds
-from wingspan.corpora.formats.records import (
-    SHAPE,
-    WORDS,
-    Json,
-    Misfit,
-    RecordRef,
-    group_and_dataset,
-    identity,
-    kind_of,
-    label_of,
-    list_of,
-    other_keys,
-    record_of,
-    same_surface,
-    score_of,
-    shorten,
-    text_of,
-    whole,
-    with_meta,
-    words_of,
-    write_lines,
-)
+from wingspan.corpora.formats import ALL, Format, Holds, records
+from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import WordRanges
 from wingspan.files import Problems, read_json_lines
 from wingspan.text import Document, Entity, Span
 
-Surface = Callable[[Span], str]
-
-_OWN = frozenset({"id", "doc_id", "dataset", "text", "tokens", "entities", "sentences", SHAPE})
+_OWN = frozenset({"id", "doc_id", "dataset", "text", "tokens", "entities", "sentences", records.SHAPE})
 _OWN_OF_ENTITY = frozenset({"label", "start", "end", "fragments", "score"})
 
 
@@ -51,56 +28,51 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
 
 def _document(record: Json, ref: RecordRef) -> Document:
     others: Json = {
-        "dataset": text_of(record.get("dataset", "main"), "dataset"),
-        "group": identity(record, "doc_id", "") or None,
-        "meta": other_keys(record, _OWN),
+        "dataset": records.text_of(record.get("dataset", "main"), "dataset"),
+        "group": records.identity(record, "doc_id", "") or None,
+        "meta": records.other_keys(record, _OWN),
     }
-    name = identity(record, "id", ref.name)
+    name = records.identity(record, "id", ref.name)
     if "text" in record:
         return _from_characters(name, record, ref, others)
     if "tokens" not in record:
         raise Misfit("a record needs the key 'text' or the key 'tokens'")
-    others["meta"][SHAPE] = WORDS
-    words = words_of(record["tokens"], "tokens")
+    others["meta"][records.SHAPE] = records.WORDS
+    words = records.words_of(record["tokens"], "tokens")
     entities = _entities(record, ref, len(words), "word", lambda span: " ".join(words[span.start : span.end]))
     document = Document.from_words(name, words, entities, **others)
     if record.get("sentences") is None:
         return document
     ranges = WordRanges(document.words or ())
     sentences = _ranges(record["sentences"], "sentences", len(words), "word")
-    return replace(document, sentences=tuple(ranges.characters(span) for span in sentences))
+    return replace(document, sentences=tuple(map(ranges.characters, sentences)))
 
 
 def _from_characters(name: str, record: Json, ref: RecordRef, others: Json) -> Document:
-    text = text_of(record["text"], "text")
+    text = records.text_of(record["text"], "text")
     tokens, sentences = record.get("tokens"), record.get("sentences")
     if isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
-        words: tuple[Span, ...] | None = _locate(words_of(tokens, "tokens"), text)
+        words: tuple[Span, ...] | None = _locate(records.words_of(tokens, "tokens"), text)
     else:
         words = None if tokens is None else _ranges(tokens, "tokens", len(text), "character")
-    return Document(
-        name,
-        text,
-        _entities(record, ref, len(text), "character", lambda span: text[span.start : span.end]),
-        words=words,
-        sentences=None if sentences is None else _ranges(sentences, "sentences", len(text), "character"),
-        **others,
-    )
+    ranges = None if sentences is None else _ranges(sentences, "sentences", len(text), "character")
+    entities = _entities(record, ref, len(text), "character", lambda span: text[span.start : span.end])
+    return Document(name, text, entities, words=words, sentences=ranges, **others)
 
 
-def _entities(record: Json, ref: RecordRef, size: int, unit: str, surface: Surface) -> tuple[Entity, ...]:
+def _entities(record: Json, ref: RecordRef, size: int, unit: str, surface: Callable[[Span], str]) -> tuple[Entity, ...]:
     entities = []
-    for value in list_of(record.get("entities"), "entities"):
+    for value in records.list_of(record.get("entities"), "entities"):
         try:
-            entities.append(_entity(record_of(value, "an entity"), size, unit, surface))
+            entities.append(_entity(records.record_of(value, "an entity"), size, unit, surface))
         except Misfit as misfit:
             ref.problems.add(ref.path, ref.line, str(misfit))
     return tuple(entities)
 
 
-def _entity(raw: Json, size: int, unit: str, surface: Surface) -> Entity:
-    label = label_of(raw.get("label"))
-    fragments = list_of(raw.get("fragments"), f'the fragments of entity "{label}"')
+def _entity(raw: Json, size: int, unit: str, surface: Callable[[Span], str]) -> Entity:
+    label = records.label_of(raw.get("label"))
+    fragments = records.list_of(raw.get("fragments"), f'the fragments of entity "{label}"')
     pairs = fragments or [[raw.get("start"), raw.get("end")]]
     spans = tuple(sorted(_range(pair, f'entity "{label}"', size, unit) for pair in pairs))
     hull = (spans[0].start, max(span.end for span in spans))
@@ -110,20 +82,20 @@ def _entity(raw: Json, size: int, unit: str, surface: Surface) -> Entity:
             f"{raw.get('end')}; leave one of the two out"
         )
     try:
-        same_surface(" ".join(surface(span) for span in spans), raw.get("text"), Span(*hull))
+        records.same_surface(" ".join(surface(span) for span in spans), raw.get("text"), Span(*hull))
     except Misfit as misfit:
         raise Misfit(f'entity "{label}": {misfit}; correct the offsets, which count {unit}s from 0') from None
     score = raw.get("score")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
-        raise Misfit(f'the score of entity "{label}" is {kind_of(score)}, not a number')
-    return Entity(label, spans, score_of(score), other_keys(raw, _OWN_OF_ENTITY))
+        raise Misfit(f'the score of entity "{label}" is {records.kind_of(score)}, not a number')
+    return Entity(label, spans, records.score_of(score), records.other_keys(raw, _OWN_OF_ENTITY))
 
 
 def _range(pair: Any, name: str, size: int, unit: str) -> Span:
     """A range that is not empty and lies inside the record; `name` says whose range it is."""
     if not isinstance(pair, list) or len(pair) != 2:
-        raise Misfit(f"{name} has {shorten(str(pair))} where [start, end] is needed")
-    start, end = whole(pair[0], f"the start of {name}"), whole(pair[1], f"the end of {name}")
+        raise Misfit(f"{name} has {records.shorten(str(pair))} where [start, end] is needed")
+    start, end = records.whole(pair[0], f"the start of {name}"), records.whole(pair[1], f"the end of {name}")
     if end > size:
         holder = "sentence" if unit == "word" else "text"
         raise Misfit(f"{name} ends at {unit} {end} but the {holder} has {size} {unit}s; offsets are half-open")
@@ -136,7 +108,7 @@ def _range(pair: Any, name: str, size: int, unit: str) -> Span:
 
 def _ranges(values: Any, name: str, size: int, unit: str) -> tuple[Span, ...]:
     """Ranges in the order of the text that do not overlap."""
-    spans = tuple(_range(pair, f"{name} {at}", size, unit) for at, pair in enumerate(list_of(values, name)))
+    spans = tuple(_range(pair, f"{name} {at}", size, unit) for at, pair in enumerate(records.list_of(values, name)))
     for at, (left, right) in enumerate(zip(spans, spans[1:], strict=False)):
         if right.start < left.end:
             raise Misfit(f"{name} {at} and {at + 1} overlap or are out of order; sort them")
@@ -149,7 +121,9 @@ def _locate(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
     for number, word in enumerate(words):
         start = text.find(word, at)
         if start < 0 or text[at:start].strip():
-            raise Misfit(f"tokens {number} is {shorten(word)}, which the text does not have next, at character {at}")
+            raise Misfit(
+                f"tokens {number} is {records.shorten(word)}, which the text does not have next, at character {at}"
+            )
         at = start + len(word)
         spans.append(Span(start, at))
     return tuple(spans)
@@ -157,22 +131,22 @@ def _locate(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
 
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes one record per line; in words where the source was and only single spaces separate them."""
-    write_lines(map(record_of_document, documents), path)
+    records.write_lines(map(record_of_document, documents), path)
 
 
 def record_of_document(document: Document) -> Json:
     """The record of one document as plain data, with everything that was kept in `meta`."""
-    record: Json = {"id": document.id, **group_and_dataset(document)}
-    meta = {key: value for key, value in document.meta.items() if key != SHAPE}
-    if document.meta.get(SHAPE) == WORDS and (in_words := _word_record(document)):
-        return with_meta({**record, **in_words}, meta, _OWN)
+    record: Json = {"id": document.id, **records.group_and_dataset(document)}
+    meta = {key: value for key, value in document.meta.items() if key != records.SHAPE}
+    if document.meta.get(records.SHAPE) == records.WORDS and (in_words := _word_record(document)):
+        return records.with_meta({**record, **in_words}, meta, _OWN)
     record["text"] = document.text
     record["entities"] = [_entity_record(document, entity, entity.spans) for entity in document.entities]
     if document.words is not None:
         record["tokens"] = [list(span) for span in document.words]
     if document.sentences is not None:
         record["sentences"] = [list(span) for span in document.sentences]
-    return with_meta(record, meta, _OWN)
+    return records.with_meta(record, meta, _OWN)
 
 
 def _word_record(document: Document) -> Json | None:
@@ -203,12 +177,8 @@ def _entity_record(document: Document, entity: Entity, spans: Iterable[Span | No
     meta: Mapping[str, Any] = entity.meta
     if isinstance(meta.get("text"), str):  # a surface that was read and checked: the entity may have moved since
         meta = {**meta, "text": document.text_of(entity)}
-    return with_meta(record, meta, _OWN_OF_ENTITY)
+    return records.with_meta(record, meta, _OWN_OF_ENTITY)
 
 
-FORMAT = Format(
-    "jsonl",
-    read,
-    write,
-    Holds(words=True, sentences=True, groups=True, scores=True, document_keys=ALL, entity_keys=ALL),
-)
+_HOLDS = Holds(words=True, sentences=True, groups=True, scores=True, document_keys=ALL, entity_keys=ALL)
+FORMAT = Format("jsonl", read, write, _HOLDS)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,13 @@ from wingspan.corpora.formats.conversion_loss import changed
 from wingspan.corpora.formats.records import Json, refuse_fragments, shorten
 from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entities_of
 from wingspan.files import CorpusError, Problems, atomic_write, read_lines
-from wingspan.text import Document, Entity
+from wingspan.text import Document
 
 _NUMBER = re.compile(r" *-?[0-9]{1,18} *")
-_LINE_END = re.compile(r"[\r\n]")
 _BREAK = re.compile(r"[\t\r\n]")
 _META, _MORE = "pubtator", "pubtator_columns"
-_HOLDS = Holds(
-    discontinuous=False,
-    exact_text=False,
-    document_keys=frozenset({_META}),
-    entity_keys=frozenset({"concept_id", _MORE}),
-)
-Lines = Callable[[], Iterable[tuple[int, str]]]
+_KEYS = frozenset({"concept_id", _MORE})
+_HOLDS = Holds(discontinuous=False, exact_text=False, document_keys=frozenset({_META}), entity_keys=_KEYS)
 
 
 @dataclass
@@ -44,10 +39,10 @@ class _Article:
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of a file. Texts that share an id, such as the passages of one article, share a group."""
-    return _parsed(lambda: read_lines(path), path, problems)
+    return _parsed(partial(read_lines, path), path, problems)
 
 
-def _parsed(lines: Lines, path: Path, problems: Problems) -> Iterator[Document]:
+def _parsed(lines: Callable[[], Iterable[tuple[int, str]]], path: Path, problems: Problems) -> Iterator[Document]:
     times = Counter(_first_lines(lines()))
     seen: Counter[str] = Counter()
     units: Counter[str] = Counter()
@@ -139,7 +134,16 @@ def write(documents: Iterable[Document], path: Path) -> None:
     with atomic_write(path) as out:
         for document in documents:
             refuse_fragments(document, "PubTator")
-            _check_id(document.id, seen)
+            name = document.id
+            if not name or name != name.strip() or re.search(r"[|\t\r\n]", name):
+                raise CorpusError(
+                    f"document {name!r}: PubTator needs ids without |, tabs, line ends and blanks around; rename it"
+                )
+            if name in seen:
+                raise CorpusError(
+                    f"document {name}: two documents have this id, which PubTator would mix up; rename one"
+                )
+            seen.add(name)
             out.write("".join(f"{line}\n" for line in [*_lines(document), ""]))
 
 
@@ -147,23 +151,22 @@ def _lines(document: Document) -> Iterator[str]:
     kept = document.meta.get(_META)
     kept = kept if isinstance(kept, dict) else {}
     for letter, passage in _passages(document.text, kept.get("passages")):
-        yield f"{document.id}|{letter}|{_LINE_END.sub(' ', passage)}"
+        one_line = re.sub(r"[\r\n]", " ", passage)
+        yield f"{document.id}|{letter}|{one_line}"
     for entity in document.entities:
-        yield "\t".join([document.id, *_columns(document, entity)])
+        more, concept = entity.meta.get(_MORE), str(entity.meta.get("concept_id") or "")
+        others = [concept, *map(str, more)] if isinstance(more, list) else [concept] if concept else []
+        for column in (entity.label, *others):
+            if _BREAK.search(column):
+                raise CorpusError(
+                    f"document {document.id}: {column!r} holds a tab or line end, which PubTator cannot hold"
+                )
+        surface = _BREAK.sub(" ", document.text_of(entity))
+        yield "\t".join([document.id, str(entity.start), str(entity.end), surface, entity.label, *others])
     relations = kept.get("relations")
     if isinstance(relations, list) and all(isinstance(row, list) and len(row) > 1 for row in relations):
         for relation in relations:
             yield "\t".join([document.id, *(_BREAK.sub(" ", str(value)) for value in relation)])
-
-
-def _check_id(name: str, seen: set[str]) -> None:
-    if not name or name != name.strip() or re.search(r"[|\t\r\n]", name):
-        raise CorpusError(
-            f"document {name!r}: PubTator needs ids without |, tabs, line ends and blanks around; rename it"
-        )
-    if name in seen:
-        raise CorpusError(f"document {name}: two documents have this id, which PubTator would mix up; rename one")
-    seen.add(name)
 
 
 def _passages(text: str, sizes: Any) -> list[tuple[str, str]]:
@@ -178,17 +181,6 @@ def _passages(text: str, sizes: Any) -> list[tuple[str, str]]:
         return passages
     title, _, abstract = text.partition("\n")
     return [("t", title if abstract else text), ("a", abstract)]
-
-
-def _columns(document: Document, entity: Entity) -> list[str]:
-    more = entity.meta.get(_MORE)
-    concept = str(entity.meta.get("concept_id") or "")
-    columns = [entity.label, *([concept, *map(str, more)] if isinstance(more, list) else [concept] if concept else [])]
-    for column in columns:
-        if _BREAK.search(column):
-            raise CorpusError(f"document {document.id}: {column!r} holds a tab or line end, which PubTator cannot hold")
-    surface = _BREAK.sub(" ", document.text_of(entity))
-    return [str(entity.start), str(entity.end), surface, *columns]
 
 
 def _changes(document: Document) -> Counter[str]:

@@ -16,15 +16,11 @@ from wingspan.text import Document, Entity, Span
 
 Json = dict[str, Any]
 
-META = "_meta"
-"""Where a JSON format keeps keys of other formats that have the name of one of its own keys."""
+META = "_meta"  # where a JSON format keeps keys of other formats that have the name of one of its own keys
+# the key in `meta`, and its value, with which readers of word formats ask for word records in JSON-lines
 SHAPE, WORDS = "record_shape", "words"
-"""The key in `meta`, and its value, with which readers of word formats ask for word records in JSON-lines."""
-FAR = 10**12
-"""No text is this long; larger numbers are not offsets."""
 COMMON = frozenset({"doc_id", "dataset"})
-ASTRAL = 0xFFFF
-"""Code points above this one are two units in UTF-16, which JavaScript counts in."""
+INSIDE = -1  # an offset inside a character
 UNITS = ("code points", "utf-16", "code points, CR LF as one", "utf-16, CR LF as one")
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -219,7 +215,7 @@ def whole(value: Any, name: str) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise Misfit(f"{name} is {kind_of(value)}, not a whole number")
-    if not 0 <= value < FAR:
+    if not 0 <= value < 10**12:  # no text is this long
         raise Misfit(f"{name} is {shorten(str(value))}; offsets start at 0 and end with the text")
     return value
 
@@ -289,10 +285,8 @@ def refuse_fragments(document: Document, tool: str) -> None:
 
 def kind_of(value: Any) -> str:
     """The type of a value, in words that a user of JSON knows."""
-    if value is None:
-        return "missing"
-    names = {bool: "true or false", str: "a string", int: "a number", float: "a number", list: "a list"}
-    return {**names, dict: "an object"}.get(type(value), type(value).__name__)
+    names = {type(None): "missing", bool: "true or false", str: "a string", int: "a number", float: "a number"}
+    return {**names, list: "a list", dict: "an object"}.get(type(value), type(value).__name__)
 
 
 def shorten(text: str, size: int = 40) -> str:
@@ -367,9 +361,9 @@ class EntityKeys:
         score = score_of(raw.get("score")) if self.score else 1.0
         return Entity(label_of(raw.get(self.label)), (span,), score, other_keys(raw, self.own))
 
-    def write(self, entity: Entity, span: Span, **derived: Any) -> Json:
+    def write(self, entity: Entity, span: Span) -> Json:
         """The object of an entity at a range of characters or words."""
-        row = {self.label: entity.label, self.start: span.start, self.end: span.end, **derived}
+        row = {self.label: entity.label, self.start: span.start, self.end: span.end}
         if self.score and entity.score != 1.0:
             row["score"] = entity.score
         return with_meta(row, entity.meta, self.own)
@@ -379,12 +373,17 @@ class EntityKeys:
 
 
 def positions(text: str, unit: str) -> Sequence[int]:
-    """Where each offset of the unit lies in code points; half of a character lies at its start. The end is included."""
+    """Where each offset of the unit lies in code points, with the end of the text.
+
+    Half of a UTF-16 pair (which JavaScript counts in) lies at its character's start, a later byte nowhere: `INSIDE`.
+    """
     wide, joined = unit.startswith("utf-16"), unit.endswith("as one")
-    if (not wide or text.isascii()) and not (joined and "\r\n" in text):
+    if (text.isascii() or not (wide or unit == "bytes")) and not (joined and "\r\n" in text):
         return range(len(text) + 1)
     places: list[int] = []
     for at, character in enumerate(text):
-        if not (joined and character == "\n" and text[at - 1 : at] == "\r"):
-            places += [at] * (1 + (wide and ord(character) > ASTRAL))
+        if unit == "bytes":
+            places += [at, *[INSIDE] * (len(character.encode("utf-8", "surrogatepass")) - 1)]
+        elif not (joined and character == "\n" and text[at - 1 : at] == "\r"):
+            places += [at] * (1 + (wide and ord(character) > 0xFFFF))
     return [*places, len(text)]

@@ -16,75 +16,45 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
-from wingspan.corpora.formats import ALL, Holds
-from wingspan.corpora.formats.records import (
-    SHAPE,
-    WORDS,
-    EntityKeys,
-    Json,
-    Misfit,
-    RecordRef,
-    common_fields,
-    gather,
-    identity,
-    json_format,
-    label_of,
-    list_of,
-    other_keys,
-    pair_of,
-    record_of,
-    refuse_fragments,
-    score_of,
-    span_of,
-    whole,
-    with_common_fields,
-    with_meta,
-    words_of,
-)
+from wingspan.corpora.formats import ALL, Holds, records
+from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import in_words, word_spans
 from wingspan.text import Document, Entity, Span
 
-_HOLDS = Holds(
-    exact_text=False,
-    documents_without_words=False,
-    words=True,
-    groups=True,
-    scores=True,
-    document_keys=ALL,
-    entity_keys=ALL,
-)
+_KEPT = Holds(words=True, groups=True, scores=True, document_keys=ALL, entity_keys=ALL)
+_HOLDS = replace(_KEPT, exact_text=False, documents_without_words=False)
 
 
 def _document(
     record: Json, ref: RecordRef, id_key: str, own: frozenset[str], words: tuple[str, ...], entities: Iterable[Entity]
 ) -> Document:
-    fields = common_fields(record, own, **{SHAPE: WORDS})
-    return Document.from_words(identity(record, id_key, ref.name), words, tuple(entities), **fields)
+    fields = records.common_fields(record, own, **{records.SHAPE: records.WORDS})
+    return Document.from_words(records.identity(record, id_key, ref.name), words, tuple(entities), **fields)
 
 
 # SpERT. Relations name entities by their place in the list, which sorting and leaving out change: entities keep it.
 
 _SPERT_OWN = frozenset({"tokens", "entities", "relations", "orig_id"})
-_SPERT_ENTITY = EntityKeys("type")
+_SPERT_ENTITY = records.EntityKeys("type")
 _INDEX = "spert_index"
 CUT_RELATIONS = "relations whose entity is no longer there (left out)"
 
 
 def _from_spert(record: Json, ref: RecordRef) -> Iterator[Document]:
-    words = words_of(record.get("tokens"), "tokens")
-    relations = list_of(record.get("relations"), "relations")
+    words = records.words_of(record.get("tokens"), "tokens")
+    relations = records.list_of(record.get("relations"), "relations")
 
     def build(item: tuple[int, Any]) -> Entity:
         entity = _SPERT_ENTITY.read(item[1], words)
         return replace(entity, meta={**entity.meta, _INDEX: item[0]}) if relations else entity
 
-    entities = gather(enumerate(list_of(record.get("entities"), "entities")), build, ref)
+    entities = records.gather(enumerate(records.list_of(record.get("entities"), "entities")), build, ref)
     document = _document(record, ref, "orig_id", _SPERT_OWN, words, entities)
     yield replace(document, meta={**document.meta, "relations": relations}) if relations else document
 
 
 def _to_spert(document: Document) -> Json:
-    refuse_fragments(document, "SpERT")
+    records.refuse_fragments(document, "SpERT")
     words, entities = in_words(document)
     rows = []
     for entity, (span,) in entities:
@@ -94,7 +64,7 @@ def _to_spert(document: Document) -> Json:
     record = {"tokens": words, "entities": rows, "relations": relations or [], "orig_id": document.id}
     if relations is not None:
         document = replace(document, meta={key: value for key, value in document.meta.items() if key != "relations"})
-    return with_common_fields(record, document, _SPERT_OWN)
+    return records.with_common_fields(record, document, _SPERT_OWN)
 
 
 def _relations(document: Document) -> list[Any] | None:
@@ -118,7 +88,7 @@ def _spert_changes(document: Document) -> Counter[str]:
     return Counter({CUT_RELATIONS: 0 if kept is None else len(document.meta["relations"]) - len(kept)})
 
 
-SPERT = json_format(
+SPERT = records.json_format(
     "spert", _from_spert, _to_spert, replace(_HOLDS, discontinuous=False), as_list=True, changes=_spert_changes
 )
 
@@ -132,14 +102,16 @@ _PURE_OWN = frozenset({"doc_key", "sentences", "ner", _WHOLE})
 def _from_pure(record: Json, ref: RecordRef) -> Iterator[Document]:
     if "sentences" not in record:
         raise Misfit("there is no key 'sentences'")
-    rows = list_of(record["sentences"], "sentences")
-    sentences = [words_of(words, f"sentence {at}") for at, words in enumerate(rows)]
-    ner = list_of(record.get("ner"), "ner")
+    rows = records.list_of(record["sentences"], "sentences")
+    sentences = [records.words_of(words, f"sentence {at}") for at, words in enumerate(rows)]
+    ner = records.list_of(record.get("ner"), "ner")
     if ner and len(ner) != len(sentences):
         raise Misfit(f"ner has {len(ner)} lists for {len(sentences)} sentences; give one list for each sentence")
     words = tuple(word for sentence in sentences for word in sentence)
-    values = [value for at, values in enumerate(ner) for value in list_of(values, f"ner of sentence {at}")]
-    document = _document(record, ref, "doc_key", _PURE_OWN, words, gather(values, partial(_pure_entity, words), ref))
+    values = [value for at, values in enumerate(ner) for value in records.list_of(values, f"ner of sentence {at}")]
+    document = _document(
+        record, ref, "doc_key", _PURE_OWN, words, records.gather(values, partial(_pure_entity, words), ref)
+    )
     if record.get(_WHOLE) is not True:
         spans = document.words or ()
         edges = pairwise(accumulate(map(len, sentences), initial=0))
@@ -149,18 +121,23 @@ def _from_pure(record: Json, ref: RecordRef) -> Iterator[Document]:
 
 
 def _pure_entity(words: tuple[str, ...], value: Any) -> Entity:
-    row = list_of(value, "an entity")
+    row = records.list_of(value, "an entity")
     if len(row) < 3:
         raise Misfit(f"{row} is no [start, end, label]")
-    span = span_of(row[0], whole(row[1], "end") + 1, len(words), "words")  # ends are inclusive in the file
-    return Entity(label_of(row[2]), (span,))
+    span = records.span_of(
+        row[0], records.whole(row[1], "end") + 1, len(words), "words"
+    )  # ends are inclusive in the file
+    return Entity(records.label_of(row[2]), (span,))
 
 
 def _to_pure(document: Document) -> Json:
     """Entities are listed with the sentence in which they start."""
-    refuse_fragments(document, "PURE")
+    records.refuse_fragments(document, "PURE")
     words, entities = in_words(document)
-    starts = _sentence_starts(document)
+    # the first words of the sentences; words between two sentences belong to the one before them
+    word_starts = [word.start for word in word_spans(document)]
+    firsts = {bisect_left(word_starts, sentence.start) for sentence in document.sentences or ()}
+    starts = sorted(({0} | firsts) - {len(words)})
     ner: list[list[list[Any]]] = [[] for _ in starts]
     for entity, (span,) in entities:
         ner[bisect_right(starts, span.start) - 1].append([span.start, span.end - 1, entity.label])
@@ -168,17 +145,10 @@ def _to_pure(document: Document) -> Json:
     record: Json = {"doc_key": document.id, "sentences": sentences, "ner": ner}
     if document.sentences is None:
         record[_WHOLE] = True
-    return with_common_fields(record, document, _PURE_OWN)
+    return records.with_common_fields(record, document, _PURE_OWN)
 
 
-def _sentence_starts(document: Document) -> list[int]:
-    """The first words of the sentences; words between two sentences belong to the one before them."""
-    words = [word.start for word in word_spans(document)]
-    starts = {bisect_left(words, sentence.start) for sentence in document.sentences or ()}
-    return sorted(({0} | starts) - {len(words)})
-
-
-PURE = json_format(
+PURE = records.json_format(
     "pure",
     _from_pure,
     _to_pure,
@@ -191,33 +161,40 @@ PURE = json_format(
 _W2NER_OWN = frozenset({"sentence", "ner", "id"})
 _W2NER_ENTITY_OWN = frozenset({"index", "type", "score", "fragments"})
 _LINE_OWN = frozenset({"tokens", "entity_mentions", "sent_id"})
-_LINE_ENTITY = EntityKeys("entity_type", score=False, surface="text")
+_LINE_ENTITY = records.EntityKeys("entity_type", score=False, surface="text")
 
 
 def _from_w2ner(record: Json, ref: RecordRef) -> Iterator[Document]:
     if "sentence" in record:
-        words = words_of(record["sentence"], "sentence")
-        entities = gather(list_of(record.get("ner"), "the entities"), partial(_w2ner_entity, len(words)), ref)
+        words = records.words_of(record["sentence"], "sentence")
+        entities = records.gather(
+            records.list_of(record.get("ner"), "the entities"), partial(_w2ner_entity, len(words)), ref
+        )
         yield _document(record, ref, "id", _W2NER_OWN, words, entities)
     elif "tokens" in record:
-        words = words_of(record["tokens"], "tokens")
-        rows = list_of(record.get("entity_mentions"), "the entities")
-        entities = gather(rows, lambda row: _LINE_ENTITY.read(row, words), ref)
+        words = records.words_of(record["tokens"], "tokens")
+        rows = records.list_of(record.get("entity_mentions"), "the entities")
+        entities = records.gather(rows, lambda row: _LINE_ENTITY.read(row, words), ref)
         yield _document(record, ref, "sent_id", _LINE_OWN, words, entities)
     else:
         raise Misfit("there is neither a key 'sentence' (with 'ner') nor 'tokens' (with 'entity_mentions')")
 
 
 def _w2ner_entity(size: int, value: Any) -> Entity:
-    raw = record_of(value, "an entity")
-    if fragments := list_of(raw.get("fragments"), "fragments"):
-        spans = tuple(span_of(*pair_of(pair, "a fragment"), size, "words") for pair in fragments)
+    raw = records.record_of(value, "an entity")
+    if fragments := records.list_of(raw.get("fragments"), "fragments"):
+        spans = tuple(records.span_of(*records.pair_of(pair, "a fragment"), size, "words") for pair in fragments)
     else:
-        indices = sorted({whole(at, "a word index") for at in list_of(raw.get("index"), "index")})
+        indices = sorted({records.whole(at, "a word index") for at in records.list_of(raw.get("index"), "index")})
         if not indices:
             raise Misfit("index is empty; name the words of the entity")
-        spans = tuple(span_of(*span, size, "words") for span in runs(indices))
-    return Entity(label_of(raw.get("type")), spans, score_of(raw.get("score")), other_keys(raw, _W2NER_ENTITY_OWN))
+        spans = tuple(records.span_of(*span, size, "words") for span in runs(indices))
+    return Entity(
+        records.label_of(raw.get("type")),
+        spans,
+        records.score_of(raw.get("score")),
+        records.other_keys(raw, _W2NER_ENTITY_OWN),
+    )
 
 
 def runs(indices: list[int]) -> list[Span]:
@@ -241,8 +218,8 @@ def _to_w2ner(document: Document) -> Json:
             row["fragments"] = [list(span) for span in fragments]
         if entity.score != 1.0:
             row["score"] = entity.score
-        rows.append(with_meta(row, entity.meta, _W2NER_ENTITY_OWN))
-    return with_common_fields({"sentence": words, "ner": rows, "id": document.id}, document, _W2NER_OWN)
+        rows.append(records.with_meta(row, entity.meta, _W2NER_ENTITY_OWN))
+    return records.with_common_fields({"sentence": words, "ner": rows, "id": document.id}, document, _W2NER_OWN)
 
 
-W2NER = json_format("w2ner", _from_w2ner, _to_w2ner, _HOLDS, as_list=True)
+W2NER = records.json_format("w2ner", _from_w2ner, _to_w2ner, _HOLDS, as_list=True)

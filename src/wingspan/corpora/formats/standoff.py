@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wingspan.corpora.formats.records import positions, shorten
+from wingspan.corpora.formats.records import INSIDE, positions, shorten
 from wingspan.text import Entity, Span
 
 UNITS = ("code points", "utf-16", "bytes")
-_HALF = -1  # an offset inside a character
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,6 @@ class Mention:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
-def code_points(text: str, unit: str) -> Sequence[int]:
-    """Where each offset of the unit lies in code points; -1 inside a character. The end is included."""
-    if unit != "bytes":
-        return positions(text, unit)
-    if text.isascii():
-        return range(len(text) + 1)
-    places: list[int] = []
-    for at, character in enumerate(text):
-        places += [at, *[_HALF] * (len(character.encode("utf-8", "surrogatepass")) - 1)]
-    return [*places, len(text)]
-
-
 def best_unit(text: str, mentions: Sequence[Mention]) -> str:
     """The unit in which most surfaces fit the text; code points unless another one is better."""
     if text.isascii() or fitting(text, mentions) == sum(mention.surface is not None for mention in mentions):
@@ -50,15 +37,15 @@ def best_unit(text: str, mentions: Sequence[Mention]) -> str:
 
 def fitting(text: str, mentions: Sequence[Mention], unit: str = UNITS[0]) -> int:
     """How many surfaces fit the text if offsets count in that unit."""
-    places = code_points(text, unit)
+    places = positions(text, unit)
     count = 0
     for mention in mentions:
-        spans = placed(text, mention, places)
+        spans = placed(mention, places)
         count += mention.surface is not None and not isinstance(spans, str) and fits(text, spans, mention)
     return count
 
 
-def placed(text: str, mention: Mention, places: Sequence[int]) -> tuple[Span, ...] | str:
+def placed(mention: Mention, places: Sequence[int]) -> tuple[Span, ...] | str:
     """The mention's pieces in code points, in the order of the surface, or what is wrong with them."""
     spans = []
     for start, end in mention.pieces:
@@ -70,7 +57,7 @@ def placed(text: str, mention: Mention, places: Sequence[int]) -> tuple[Span, ..
         if end >= len(places):
             return f"{where} goes past the end of the text, which ends at {len(places) - 1}; correct the offsets"
         span = Span(places[start], places[end])
-        if _HALF in span or span.start >= span.end:
+        if INSIDE in span or span.start >= span.end:
             return f"{where} cuts a character in half; correct the offsets"
         spans.append(span)
     return tuple(spans)
@@ -93,15 +80,20 @@ def entities_of(
     merge: Callable[[tuple[Span, ...], Mention], tuple[Span, ...]] | None = None,
 ) -> tuple[list[Entity], int]:
     """The entities of a text, and how many surfaces differ from the text at their place but clearly mean it."""
-    places = code_points(text, unit)
+    places = positions(text, unit)
     entities, inexact = [], 0
     for mention in mentions:
-        spans = placed(text, mention, places)
+        spans = placed(mention, places)
         if isinstance(spans, str):
             complain(mention.line, spans)
             continue
         if not fits(text, spans, mention):
-            if not _alike(_surface(text, spans), mention.surface or ""):
+            ours, theirs = _surface(text, spans), mention.surface or ""
+            # apart from case, blanks for signs, and ASCII for other letters (TNF-a for TNF-α)
+            alike = len(ours) == len(theirs) and all(
+                a.casefold() == b.casefold() or b in " ?" or not a.isascii() for a, b in zip(ours, theirs, strict=True)
+            )
+            if not alike:
                 complain(mention.line, _mismatch(text, spans, mention))
                 continue
             inexact += 1
@@ -111,14 +103,6 @@ def entities_of(
 
 def _surface(text: str, spans: Sequence[Span]) -> str:
     return " ".join(text[span.start : span.end] for span in spans)
-
-
-def _alike(ours: str, theirs: str) -> bool:
-    """Whether they are equal but for case, blanks for signs, and ASCII for other letters (TNF-a for TNF-α)."""
-    return len(ours) == len(theirs) and all(
-        a == b or a.casefold() == b.casefold() or b in " ?" or not a.isascii()
-        for a, b in zip(ours, theirs, strict=True)
-    )
 
 
 def _mismatch(text: str, spans: Sequence[Span], mention: Mention) -> str:
