@@ -23,7 +23,7 @@ start_of = attrgetter("start")
 def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
     """Greedy by score: an entity stays if it does not clash with one that scored higher. In reading order.
 
-    Not the heuristic of Fu et al., whose code always keeps the last span: see systems.md 4.B.
+    Not the heuristic of Fu et al., whose code always keeps the last span: see docs/papers.md, Bundling.
     """
     best: dict[Entity, Entity] = {}  # repeated entities count once, with their highest score
     for entity in entities:

@@ -393,7 +393,7 @@ class Times:
 
 Range = Between | OneOf | Times
 
-DEFAULT: dict[str, Range] = {
+DEFAULT_RANGES: dict[str, Range] = {
     "train.learning_rate": Times(0.2, 5.0),
     "train.batch_size": OneOf((8, 16, 32)),
     "train.warmup": Between(0.0, 0.2),

@@ -1,8 +1,10 @@
-"""The span grid: every span of up to W words, as (start, width). Views are cumulative, with no loop over spans.
+"""Pooling of words over spans, without a loop over spans: over the whole grid of (start, width), and over listed spans.
+
+The grid itself is `candidates.Grid`.
 
 A real span holds no padding, so pooling needs no inner mask: cells that are no spans are never read.
 
-Legend: B sentences, L words, W widths, D word size, M candidates.
+Legend: B sentences, L words (units), W widths, D word size, M candidates.
 """
 
 from typing import Any

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from wingspan.recipe import DEFAULT, Range, Recipe
+from wingspan.recipe import DEFAULT_RANGES, Range, Recipe
 
 NAMES = ("baseline", "bundling", "deep_span", "compress_generate", "conditional", "typed_spans", "discontinuous")
 
@@ -46,12 +46,12 @@ def _system(name: str) -> str:
 
 
 def ranges(name: str) -> dict[str, Range]:
-    """The ranges that a system declares for `wingspan tune`, for all its variants; `DEFAULT` if it declares none."""
+    """The ranges that a system declares for `wingspan tune`, for all its variants; `DEFAULT_RANGES` if it declares none."""
     if name.endswith(".py"):
         module = import_file(Path(name))
     else:
         module = import_module(f"wingspan.recipes.{_system(name.partition('/')[0])}")
-    declared: dict[str, Range] = getattr(module, "ranges", DEFAULT)
+    declared: dict[str, Range] = getattr(module, "ranges", DEFAULT_RANGES)
     return dict(declared)
 
 

@@ -71,7 +71,7 @@ def span_proposals(vectors: Part = HYBRID) -> Recipe:
     return replace(with_proposals(span(vectors)), name="bundling/span-proposals")
 
 
-# systems.md 4.C: widest span, batch size, encoder of each corpus
+# as published: widest span, batch size, encoder of each corpus
 BERT_LARGE, BIO_BERT, SCI_BERT = "bert-large-cased", "dmis-lab/biobert-v1.1", "allenai/scibert_scivocab_cased"
 PAPER: dict[str, tuple[int, int, str]] = {
     "ontonotes": (10, 12, BERT_LARGE),

@@ -64,7 +64,7 @@ def proposals(of: Callable[[], Recipe], name: str) -> Recipe:
     return replace(with_proposals(of()), name=f"deep_span/{name}")
 
 
-# systems.md 3.C: widest span in pieces, epochs, learning rate of both towers, batch size; are inputs whole documents
+# as published: widest span in pieces, epochs, learning rate of both towers, batch size; are inputs whole documents
 PAPER: dict[str, tuple[int, int, float, int, bool]] = {
     "ace04": (25, 50, 2e-5, 48, False),
     "ace05": (25, 50, 2e-5, 48, False),
