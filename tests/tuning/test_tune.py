@@ -14,7 +14,7 @@ import pytest
 from plans import QUICK, forked, make_corpora, plan, plan_file
 from rich.console import Console
 
-from wingspan.recipe import DEFAULT, Between, OneOf, Times, parse_range
+from wingspan.recipe import DEFAULT_RANGES, Between, OneOf, Times, parse_range
 from wingspan.recipe_json import SettingsFile, read_settings, write_settings
 from wingspan.recipes import NAMES, find, ranges
 from wingspan.tuning import search
@@ -90,7 +90,7 @@ def test_two_commands_share_one_study(tmp_path):
     assert {trial["state"] for trial in found.trials} <= {"complete", "pruned"}
     assert len({str(trial["settings"]) for trial in found.trials}) == len(numbers)  # never the same draws
     assert {trial["settings"]["train.batch_size"] for trial in found.trials} <= {8, 16, 32}  # the default ranges
-    assert set(found.best["settings"]) == set(DEFAULT)
+    assert set(found.best["settings"]) == set(DEFAULT_RANGES)
     lines = (tmp_path / "search" / "trials.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == found.trials
     assert len(list((tmp_path / "search" / "logs").glob("trial-*.log"))) == len(numbers)

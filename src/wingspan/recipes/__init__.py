@@ -46,7 +46,7 @@ def _system(name: str) -> str:
 
 
 def ranges(name: str) -> dict[str, Range]:
-    """The ranges that a system declares for `wingspan tune`, for all its variants; `DEFAULT_RANGES` if it declares none."""
+    """The ranges that a system declares for `wingspan tune`, for all its variants, otherwise `DEFAULT_RANGES`."""
     if name.endswith(".py"):
         module = import_file(Path(name))
     else:
