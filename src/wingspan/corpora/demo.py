@@ -37,8 +37,12 @@ def memorizer(train: Iterable[Document]) -> Callable[[Document], Document]:
     for document in train:
         ranges = WordRanges(word_spans(document))
         for entity in document.entities:
-            if not entity.discontinuous:
-                labels[_key(document, entity.hull, ranges)][entity.label] += 1
+            if entity.discontinuous:
+                continue
+            # the words of the name are its document's, or the splitter's where it begins or ends inside a word
+            name, inside = document.text_of(entity), ranges.exact(entity.hull)
+            key = _words(document.text, ranges.words[slice(*inside)]) if inside else _words(name, split_words(name))
+            labels[key][entity.label] += 1
     widest = max(map(len, labels), default=0)
     occurrences = Counter(key for document in train for key, _ in _spans(document, widest) if key in labels)
     known = {
@@ -52,15 +56,6 @@ def memorizer(train: Iterable[Document]) -> Callable[[Document], Document]:
         return replace(document, entities=tuple(found))
 
     return predict
-
-
-def _key(document: Document, span: Span, ranges: WordRanges) -> tuple[str, ...]:
-    """The words of a name: its document's, or the splitter's where it begins or ends inside a word."""
-    inside = ranges.exact(span)
-    if inside is not None:
-        return _words(document.text, ranges.words[inside.start : inside.end])
-    name = document.text[span.start : span.end]
-    return _words(name, split_words(name))
 
 
 def _words(text: str, offsets: Sequence[Span]) -> tuple[str, ...]:

@@ -55,8 +55,7 @@ def rejoined(entities: Sequence[Entity]) -> list[tuple[Span, ...]]:
     return [tuple(nodes[at] for at in clique) for clique in maximal_cliques(len(nodes), links)[0]]
 
 
-EFFORT, LEAST = 100, 5_000
-"""The effort allowed per node, and for small graphs in all: enough for any text that people annotate."""
+EFFORT, LEAST = 100, 5_000  # per node, and for small graphs in all: enough for any text that people annotate
 
 
 def maximal_cliques(

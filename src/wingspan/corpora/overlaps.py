@@ -9,8 +9,7 @@ from typing import Literal
 
 from wingspan.text import Document, Entity, Span
 
-Flattening = Literal["keep", "outer", "inner", "none"]
-"""Which of overlapping entities stay."""
+Flattening = Literal["keep", "outer", "inner", "none"]  # which of overlapping entities stay
 
 
 def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:

@@ -140,8 +140,7 @@ def _check(document: Document, words: list[str], columns: list[list[str]], layer
 # Columns and sentences of a file
 
 DOCUMENT_MARK = "-DOCSTART-"
-EMPTY = "# sentence without words"
-"""The line of a document without words, which would leave no trace otherwise."""
+EMPTY = "# sentence without words"  # the line of a document without words, which would leave no trace otherwise
 _GROUP = re.compile(rf"{DOCUMENT_MARK}\s*\((.*)\)\s*", re.DOTALL)
 _SPACES = re.compile(r"[ \t]+")
 # phrases, not entities: the third column of CoNLL-2003

@@ -28,8 +28,7 @@ IDS = "document ids (new ones are made when the file is read)"
 DATASETS = "names of datasets (not written)"
 SCORES = "scores (not written)"
 
-OF_ENTITIES = frozenset({FRAGMENTS, WIDENED, WORDLESS, MERGED, OVERLAPS})
-"""Losses after which the entities are no longer the same."""
+OF_ENTITIES = frozenset({FRAGMENTS, WIDENED, WORDLESS, MERGED, OVERLAPS})  # they change the entities themselves
 
 
 def fit(document: Document, target: Format, made_id: str | None = None) -> tuple[Document, Counter[str]]:

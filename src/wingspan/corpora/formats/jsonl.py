@@ -34,7 +34,15 @@ def _document(record: Json, ref: RecordRef) -> Document:
     }
     name = records.identity(record, "id", ref.name)
     if "text" in record:
-        return _from_characters(name, record, ref, others)
+        text = records.text_of(record["text"], "text")
+        tokens, sentences = record.get("tokens"), record.get("sentences")
+        if isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
+            spans: tuple[Span, ...] | None = _locate(records.words_of(tokens, "tokens"), text)
+        else:
+            spans = None if tokens is None else _ranges(tokens, "tokens", len(text), "character")
+        given = None if sentences is None else _ranges(sentences, "sentences", len(text), "character")
+        entities = _entities(record, ref, len(text), "character", lambda span: text[span.start : span.end])
+        return Document(name, text, entities, words=spans, sentences=given, **others)
     if "tokens" not in record:
         raise Misfit("a record needs the key 'text' or the key 'tokens'")
     others["meta"][records.SHAPE] = records.WORDS
@@ -44,20 +52,8 @@ def _document(record: Json, ref: RecordRef) -> Document:
     if record.get("sentences") is None:
         return document
     ranges = WordRanges(document.words or ())
-    sentences = _ranges(record["sentences"], "sentences", len(words), "word")
-    return replace(document, sentences=tuple(map(ranges.characters, sentences)))
-
-
-def _from_characters(name: str, record: Json, ref: RecordRef, others: Json) -> Document:
-    text = records.text_of(record["text"], "text")
-    tokens, sentences = record.get("tokens"), record.get("sentences")
-    if isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
-        words: tuple[Span, ...] | None = _locate(records.words_of(tokens, "tokens"), text)
-    else:
-        words = None if tokens is None else _ranges(tokens, "tokens", len(text), "character")
-    ranges = None if sentences is None else _ranges(sentences, "sentences", len(text), "character")
-    entities = _entities(record, ref, len(text), "character", lambda span: text[span.start : span.end])
-    return Document(name, text, entities, words=words, sentences=ranges, **others)
+    rows = _ranges(record["sentences"], "sentences", len(words), "word")
+    return replace(document, sentences=tuple(map(ranges.characters, rows)))
 
 
 def _entities(record: Json, ref: RecordRef, size: int, unit: str, surface: Callable[[Span], str]) -> tuple[Entity, ...]:

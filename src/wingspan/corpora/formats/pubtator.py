@@ -43,7 +43,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
 
 
 def _parsed(lines: Callable[[], Iterable[tuple[int, str]]], path: Path, problems: Problems) -> Iterator[Document]:
-    times = Counter(_first_lines(lines()))
+    times = Counter(article.id for article in _articles(lines(), path, Problems("skip")))
     seen: Counter[str] = Counter()
     units: Counter[str] = Counter()
     inexact = 0
@@ -76,15 +76,6 @@ def _text(passages: list[tuple[str, str]]) -> str:
     """The passages with one blank between them; an empty one at the end adds none."""
     text = " ".join(passage for _, passage in passages)
     return text[:-1] if len(passages) > 1 and not passages[-1][1] else text
-
-
-def _first_lines(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
-    fresh = True
-    for _, line in lines:
-        passage = PASSAGE.match(line)
-        if passage and (fresh or passage[2] == "t"):
-            yield passage[1].strip()
-        fresh = not line.strip()
 
 
 def _articles(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) -> Iterator[_Article]:
