@@ -80,11 +80,15 @@ def compare(
     if json != Path("-"):
         show(result, Console(), examples)
     if report is not None:
-        from wingspan.cli.analyze import Settings, write_comparison
+        from wingspan.report import ReportOptions, from_documents, report_of
+        from wingspan.report.blocks import Subject
+        from wingspan.report.html import write_report
 
-        write_comparison(
-            result, systems, report, train, Settings(format, predicted_format, allow_missing=allow_missing)
-        )
+        runs = read_systems(name_systems(systems), predicted_format or format)
+        training = documents(train, format) if train is not None else None
+        subject = Subject.of(result.gold, runs, training, allow_missing=allow_missing)
+        sections = from_documents(subject, ReportOptions(comparison=result))
+        write_report(report_of(" and ".join(runs), subject, sections, {}, folder=False), report)
 
 
 def compare_files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -14,7 +15,6 @@ from wingspan.cli import app
 from wingspan.cli.options import Threads, use_threads
 from wingspan.corpora.demo import corpus, memorizer
 from wingspan.evaluation.scores import Scores, recognition
-from wingspan.text import Document, Entity
 from wingspan.views.terminal import legend, show
 
 
@@ -25,18 +25,11 @@ def demo(
     threads: Threads = None,
 ) -> None:
     """Trains, scores and shows entities on the built-in corpus; no network, under three minutes on two cores."""
-    use_threads(threads)
-    run_demo(Console(), output, seed)
-
-
-EPOCHS = 10
-
-
-def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> float:
-    """Trains the baseline on the built-in corpus and shows its predictions on unseen documents. Returns the F1."""
     from wingspan.training.corpora import Corpora
     from wingspan.training.run import TrainingJob, prepare, run
 
+    use_threads(threads)
+    console = Console()
     if output is not None and output.exists():
         raise ValueError(f"{output}: is there already; choose another --output for the demo's model")
     train, dev, test = corpus()
@@ -49,7 +42,7 @@ def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> flo
     with TemporaryDirectory() as temporary:
         folder = output or Path(temporary) / "model"
         began = time.perf_counter()
-        job = TrainingJob(prepare("baseline", None, {"train.epochs": EPOCHS}), Corpora(train, dev, test), folder, seed)
+        job = TrainingJob(prepare("baseline", None, {"train.epochs": 10}), Corpora(train, dev, test), folder, seed)
         model, scores = run(job, console)
         seconds = time.perf_counter() - began
     assert isinstance(scores, Scores)
@@ -60,7 +53,11 @@ def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> flo
         f"{dictionary.micro.f1:.1f}. Training and scoring took {seconds:.0f} seconds.",
         highlight=False,
     )
-    chosen = [document for document in test if any(nested(entity, document) for entity in document.entities)][:3]
+    chosen = [
+        document
+        for document in test
+        if any(outer.hull.contains(inner.hull) for outer, inner in permutations(document.entities, 2))
+    ][:3]
     console.print("\nWhat the model finds in unseen documents, nested entities stacked:\n")
     labels = sorted({entity.label for document in train for entity in document.entities})
     legend(labels, console)
@@ -74,9 +71,3 @@ def run_demo(console: Console, output: Path | None = None, seed: int = 1) -> flo
         highlight=False,
         markup=False,
     )
-    return scores.micro.f1
-
-
-def nested(entity: Entity, document: Document) -> bool:
-    """Whether an entity lies inside another one."""
-    return any(other is not entity and other.hull.contains(entity.hull) for other in document.entities)
