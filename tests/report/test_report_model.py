@@ -20,17 +20,14 @@ ROW = re.compile(r"^\| (00\d) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILIN
 @pytest.fixture(scope="module")
 def analyzed(prepared, tmp_path_factory) -> Path:
     """The folder of `wingspan analyze` on the model of the shell's tests."""
-    from rich.console import Console
-
-    from wingspan.cli.analyze import Settings, analyze_model
+    from wingspan.cli.analyze import analyze
 
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("analyzed")
     model, dev, train = (prepared / name for name in ("model", "dev.jsonl", "train.jsonl"))
-    console = Console(quiet=True)
-    settings = Settings(samples=20, attributes=ATTRIBUTES, robustness=True)
-    analyze_model(str(model), dev, folder, train, settings, console, device="cpu")
+    chosen = {"samples": 20, "attribute": ATTRIBUTES, "robustness": True}
+    analyze(folder, str(model), dev, train=train, **chosen, device="cpu")
     return folder
 
 
@@ -39,11 +36,9 @@ def written(prepared, tmp_path_factory) -> Path:
     """The report on a model whose training had decoders."""
     from dataclasses import replace
 
-    from rich.console import Console
-
     import wingspan
     from trainings import tiny
-    from wingspan.cli.analyze import Settings, analyze_model
+    from wingspan.cli.analyze import analyze
     from wingspan.recipe_json import override
     from wingspan.recognizer import Recognizer
 
@@ -53,8 +48,7 @@ def written(prepared, tmp_path_factory) -> Path:
     recipe = replace(recipe, phases=tuple(replace(phase, epochs=1) for phase in recipe.phases))
     folder = tmp_path_factory.mktemp("written")
     wingspan.train(recipe, train=prepared / "train.jsonl", output=folder / "run", device="cpu")
-    settings = Settings(samples=5, attributes=["entity_length"])
-    dev, console = prepared / "dev.jsonl", Console(quiet=True)
+    dev = prepared / "dev.jsonl"
     predict, calls = Recognizer.predict, []
 
     def counted(self, texts, **others):
@@ -63,7 +57,7 @@ def written(prepared, tmp_path_factory) -> Path:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recognizer, "predict", counted)
-        analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu")
+        analyze(folder / "out", str(folder / "run"), dev, samples=5, attribute=["entity_length"], device="cpu")
     assert calls == [len(list(read(dev)))]  # the corpus is predicted once
     return folder / "out"
 
@@ -72,11 +66,10 @@ def written(prepared, tmp_path_factory) -> Path:
 def several(tmp_path_factory) -> Path:
     """The report on a model of two corpora with a conditional autoencoder."""
     from conditionals import small
-    from rich.console import Console
     from several import save_two
 
     import wingspan
-    from wingspan.cli.analyze import Settings, analyze_model
+    from wingspan.cli.analyze import analyze
 
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("several")
@@ -84,42 +77,34 @@ def several(tmp_path_factory) -> Path:
     corpora = save_two(folder, 'label_map = "map.tsv"', number=6)
     recipe = small("conditional", batch_size=4, learning_rate=2e-2)
     wingspan.train(recipe, corpora=corpora, output=folder / "run", device="cpu")
-    settings = Settings(samples=5, attributes=["entity_length"])
-    dev, console = folder / "drugs-dev.jsonl", Console(quiet=True)
-    analyze_model(str(folder / "run"), dev, folder / "out", None, settings, console, device="cpu", corpora=corpora)
+    chosen = {"samples": 5, "attribute": ["entity_length"], "device": "cpu"}
+    analyze(folder / "out", str(folder / "run"), folder / "drugs-dev.jsonl", corpora=corpora, **chosen)
     return folder / "out"
 
 
 @pytest.fixture(scope="module")
 def typed(prepared, tmp_path_factory) -> Path:
     """The report on a model that types given spans."""
-    from rich.console import Console
-
     import wingspan
     from trainings import tiny
-    from wingspan.cli.analyze import Settings, analyze_model
+    from wingspan.cli.analyze import analyze
 
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("typed")
     recipe = tiny("typed_spans/random-vectors")
     wingspan.train(recipe, train=prepared / "train.jsonl", output=folder / "run", device="cpu")
-    dev, console = prepared / "dev.jsonl", Console(quiet=True)
-    analyze_model(str(folder / "run"), dev, folder / "out", None, Settings(), console, device="cpu")
+    analyze(folder / "out", str(folder / "run"), prepared / "dev.jsonl", device="cpu")
     return folder / "out"
 
 
 @pytest.fixture(scope="module")
 def compared(prepared, analyzed, tmp_path_factory) -> Path:
     """The report on two systems, for the tables that compare."""
-    from rich.console import Console
-
-    from wingspan.cli.analyze import Settings, analyze_documents
+    from wingspan.cli.analyze import analyze
 
     folder = tmp_path_factory.mktemp("compared")
     systems = [f"model={analyzed / 'predictions.jsonl'}", f"gold={prepared / 'dev.jsonl'}"]
-    console = Console(quiet=True)
-    settings = Settings(samples=20, attributes=["entity_length"])
-    analyze_documents(prepared / "dev.jsonl", systems, folder, None, settings, console)
+    analyze(folder, gold=prepared / "dev.jsonl", predicted=systems, samples=20, attribute=["entity_length"])
     return folder
 
 

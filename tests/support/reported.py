@@ -74,7 +74,7 @@ def every_block() -> Report:
     )
     sections = [
         Section("overview", "Overview", [Prose((EVIL,), statement=True), table, wide, facts], "What was measured."),
-        Section("figures", "Figures", [figure, replace(figure, name="drawn-2"), points]),
+        Section("figures", "Figures", [figure, figure._replace(name="drawn-2"), points]),
         Section("errors", "Errors", [examples]),
     ]
     return Report(f"A report {EVIL}", sections, LABELS, "Eleven documents.", {"Wingspan": "0"})

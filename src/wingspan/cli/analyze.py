@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,7 +16,6 @@ from wingspan.cli.compare import name_systems, read_systems
 from wingspan.cli.options import BatchSize, Device, Json, Parts, Threads, pairs, trusted, use_threads
 from wingspan.cli.score import documents
 from wingspan.corpora.formats import write as write_documents
-from wingspan.evaluation.comparison import Comparison
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.transfer import CorpusModel, Transfer, transfer_matrix
 from wingspan.text import Document
@@ -25,7 +23,8 @@ from wingspan.views.console import say, write_json
 
 if TYPE_CHECKING:
     from wingspan.recognizer import Recognizer
-    from wingspan.report.blocks import Report, Section, Subject
+    from wingspan.report import ReportOptions
+    from wingspan.report.blocks import Section
     from wingspan.training.multi_corpus import CorporaPlan
 
 MOST_PERTURBED = 300  # documents; each perturbation is another prediction of all of them
@@ -83,108 +82,81 @@ def analyze(
     threads: Threads = None,
 ) -> None:
     """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
-    console = Console(stderr=json == Path("-"))
-    settings = Settings(
-        format,
-        predicted_format,
-        samples,
-        seed,
-        attribute,
-        quantiles,
-        allow_missing,
-        robustness,
-        not skip_representation,
-    )
-    if model is not None and corpus is not None and gold is None and not predicted:
-        use_threads(threads)
-        if transfer and corpora is None:
-            raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
-        report = analyze_model(
-            model,
-            corpus,
-            output,
-            train,
-            settings,
-            console,
-            batch_size=batch_size,
-            parts=trusted(parts),
-            device=device,
-            corpora=corpora,
-            transfer=pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr"),
-        )
-    elif model is None and corpus is None and gold is not None and predicted:
-        report = analyze_documents(gold, predicted, output, train, settings, console)
-    else:
-        raise ValueError("give MODEL and CORPUS, or --gold GOLD with --predicted FILE once or several times")
-    if json is not None:
-        write_json(tables_of(report), json)
-    say(console, str(output / "report.html"))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Options besides the files."""
-
-    format: str | None = None
-    predicted_format: str | None = None
-    samples: int = 1000
-    seed: int = 1
-    attributes: Sequence[str] | None = None
-    quantiles: int | None = None
-    allow_missing: bool = False
-    robustness: bool = False
-    representation: bool = True
-
-    def documents(self, path: Path | None) -> list[Document] | None:
-        """The documents of a corpus, if there is one."""
-        return documents(path, self.format) if path is not None else None
-
-    def chapters(self, subject: Subject, output: Path, step: Step) -> list[Section]:
-        """The chapters for which documents are enough."""
-        from wingspan.report import ReportOptions, from_documents
-
-        options = ReportOptions(output / "figures", self.samples, self.seed, self.attributes, self.quantiles)
-        return from_documents(subject, options, step)
-
-
-def analyze_documents(
-    gold: Path, predicted: Sequence[str], output: Path, train: Path | None, settings: Settings, console: Console
-) -> Report:
-    """A report from gold and predicted documents; a system is FILE, NAME=FILE or NAME=FILE,FILE,..."""
-    from wingspan.report import report_of
-    from wingspan.report.blocks import Subject
-
-    named = name_systems(predicted)
-    with steps(console) as step:
-        step("reading")
-        subject = Subject.of(
-            documents(gold, settings.format),
-            read_systems(named, settings.predicted_format or settings.format),
-            settings.documents(train),
-            allow_missing=settings.allow_missing,
-        )
-        remove_report(output)
-        sections = settings.chapters(subject, output, step)
-        sources = {"gold": gold.name, **{name: ", ".join(path.name for path in paths) for name, paths in named.items()}}
-        report = report_of(f"{gold.stem}: {', '.join(named)}", subject, sections, sources)
-        step("writing")
-        write(report, output)
-    return report
-
-
-def write_comparison(
-    comparison: Comparison, predicted: Sequence[str], path: Path, train: Path | None, settings: Settings
-) -> None:
-    """The report of `wingspan compare --report`: one file."""
     from wingspan.report import ReportOptions, from_documents, report_of
-    from wingspan.report.blocks import Subject
-    from wingspan.report.html import write_report
+    from wingspan.report.blocks import Subject, Table
+    from wingspan.report.html import write_report, write_tables
 
-    systems = read_systems(name_systems(predicted), settings.predicted_format or settings.format)
-    training = settings.documents(train)
-    subject = Subject.of(comparison.gold, systems, training, allow_missing=settings.allow_missing)
-    sections = from_documents(subject, ReportOptions(comparison=comparison))
-    write_report(report_of(" and ".join(systems), subject, sections, {}, folder=False), path)
+    console = Console(stderr=json == Path("-"))
+    options = ReportOptions(output / "figures", samples, seed, attribute, quantiles)
+    with steps(console) as step:
+        if model is not None and corpus is not None and gold is None and not predicted:
+            from wingspan.recognizer import Recognizer
+            from wingspan.report.scores import typing_accuracy
+            from wingspan.training.multi_corpus import read_corpora
+
+            use_threads(threads)
+            if transfer and corpora is None:
+                raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
+            singles = pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr")
+            step("reading")
+            recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
+            recipe = recognizer.recipe
+            truth = documents(corpus, format)
+            plan = read_corpora(corpora) if corpora is not None else None
+            training = documents(train, format) if train is not None else None
+            step("predicting")
+            predict = partial(recognizer.predict, batch_size=batch_size)
+            found = predict(truth)
+            remove_report(output)
+            output.mkdir(parents=True, exist_ok=True)
+            write_documents(found, output / "predictions.jsonl")
+            subject = Subject.of(truth, {recipe.name: [found]}, training)
+            typing = recipe.protocol == "typing"
+            sections = [typing_accuracy(subject, recipe.name)] if typing else from_documents(subject, options, step)
+            if plan is not None:
+                step("corpora")
+                sections.append(across_corpora(recognizer, plan, singles, batch_size))
+            if robustness and not typing:
+                from wingspan.report.errors import robustness as drops_of
+                from wingspan.report.errors import robustness_chapter
+
+                step("perturbing")
+                every = -(-len(truth) // MOST_PERTURBED)
+                drops = drops_of(predict, truth[::every], predicted=found[::every], seed=seed)
+                sections.append(robustness_chapter(drops, len(truth[::every])))
+            sections += inner_chapters(
+                recognizer, Path(model), truth, plan, output, options, step, batch_size, skip_representation
+            )
+            title, sources = f"{recipe.name} on {corpus.stem}", {"model": str(model), "corpus": corpus.name}
+        elif model is None and corpus is None and gold is not None and predicted:
+            step("reading")
+            named = name_systems(predicted)
+            systems = read_systems(named, predicted_format or format)
+            training = documents(train, format) if train is not None else None
+            subject = Subject.of(documents(gold, format), systems, training, allow_missing=allow_missing)
+            remove_report(output)
+            sections = from_documents(subject, options, step)
+            title = f"{gold.stem}: {', '.join(named)}"
+            files = {name: ", ".join(path.name for path in paths) for name, paths in named.items()}
+            sources = {"gold": gold.name, **files}
+        else:
+            raise ValueError("give MODEL and CORPUS, or --gold GOLD with --predicted FILE once or several times")
+        report = report_of(title, subject, sections, sources)
+        step("writing")
+        write_tables(report, output / "tables")
+        write_report(report, output / "report.html")  # last: a folder with a report.html is complete
+    if json is not None:
+        tables = {
+            block.name: {
+                "caption": block.caption,
+                "columns": [column.name for column in block.columns],
+                "rows": [list(row) for row in (*block.rows, *block.totals)],
+            }
+            for block in report.blocks()
+            if isinstance(block, Table)
+        }
+        write_json(tables, json)
+    say(console, str(output / "report.html"))
 
 
 def remove_report(output: Path) -> None:
@@ -194,29 +166,6 @@ def remove_report(output: Path) -> None:
         files = [path for kind in ("tables/*.csv", "figures/*.svg", "figures/*.png") for path in output.glob(kind)]
         for path in (page, output / "collected.npz", *files):
             path.unlink(missing_ok=True)
-
-
-def write(report: Report, output: Path) -> None:
-    """The tables, then the page: a folder with a report.html is complete."""
-    from wingspan.report.html import write_report, write_tables
-
-    write_tables(report, output / "tables")
-    write_report(report, output / "report.html")
-
-
-def tables_of(report: Report) -> dict[str, Any]:
-    """Every table of the report as plain data."""
-    from wingspan.report.blocks import Table
-
-    return {
-        block.name: {
-            "caption": block.caption,
-            "columns": [column.name for column in block.columns],
-            "rows": [list(row) for row in (*block.rows, *block.totals)],
-        }
-        for block in report.blocks()
-        if isinstance(block, Table)
-    }
 
 
 @contextmanager
@@ -229,103 +178,47 @@ def steps(console: Console) -> Iterator[Step]:
         yield status.update
 
 
-# With a model: predictions, collected spans, generated entities; several corpora and perturbed documents on request.
+# With a model: collected spans, generated entities, several corpora.
 
 
-def analyze_model(
-    model: str,
-    corpus: Path,
+def inner_chapters(
+    recognizer: Recognizer,
+    folder: Path,
+    gold: Sequence[Document],
+    plan: CorporaPlan | None,
     output: Path,
-    train: Path | None,
-    settings: Settings,
-    console: Console,
-    *,
-    batch_size: int = 32,
-    parts: Sequence[str] = (),
-    device: str | None = None,
-    corpora: Path | None = None,
-    transfer: Mapping[str, str] | None = None,
-) -> Report:
-    """Predicts the corpus once and looks at documents, spans and the training; predictions and span rows are kept.
-
-    With `corpora`, a corpora.toml, there is a chapter on each of them, and their test documents are among the spans.
-    `transfer` names models of single corpora for the scores across corpora; without them the model's own classes
-    answer.
-    """
-    from wingspan.recipe_json import as_json
-    from wingspan.recognizer import Recognizer
-    from wingspan.report import report_of
-    from wingspan.report.blocks import Subject
-    from wingspan.report.model import training_chapter
-    from wingspan.report.scores import typing_accuracy
-    from wingspan.training.multi_corpus import read_corpora
-
-    with steps(console) as step:
-        step("reading")
-        folder = Path(model)
-        recognizer = Recognizer.from_pretrained(model, device=device, parts=parts)
-        gold = documents(corpus, settings.format)
-        plan = read_corpora(corpora) if corpora is not None else None
-        training = settings.documents(train)
-        step("predicting")
-        predict = partial(recognizer.predict, batch_size=batch_size)
-        predicted = predict(gold)
-        remove_report(output)
-        output.mkdir(parents=True, exist_ok=True)
-        write_documents(predicted, output / "predictions.jsonl")
-
-        recipe = recognizer.recipe
-        subject = Subject.of(gold, {recipe.name: [predicted]}, training)
-        if recipe.protocol == "typing":
-            sections = [typing_accuracy(subject, recipe.name)]
-        else:
-            sections = settings.chapters(subject, output, step)
-        if plan is not None:
-            step("corpora")
-            sections.append(across_corpora(recognizer, plan, transfer or {}, batch_size))
-        if settings.robustness and recipe.protocol != "typing":
-            from wingspan.report.errors import robustness, robustness_chapter
-
-            step("perturbing")
-            every = -(-len(gold) // MOST_PERTURBED)
-            drops = robustness(predict, gold[::every], predicted=predicted[::every], seed=settings.seed)
-            sections.append(robustness_chapter(drops, len(gold[::every])))
-        generator = with_decoders(folder, recognizer)
-        if settings.representation:
-            step("collecting spans")
-            rows = [*gold, *auxiliary_documents(plan)] if plan is not None else gold
-            sections.append(collected(generator or recognizer, rows, output, settings.seed, folder))
-        if generator is not None:
-            step("writing entities again")
-            sections.append(generated(generator, gold, batch_size))
-        parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
-        facts = {"system": recipe.paper, "parameters": parameters, **recognizer.facts}
-        sections.append(training_chapter(as_json(recipe), facts, folder / "journal.jsonl", output / "figures"))
-
-        sources = {"model": str(model), "corpus": corpus.name}
-        report = report_of(f"{recipe.name} on {corpus.stem}", subject, sections, sources)
-        step("writing")
-        write(report, output)
-    return report
-
-
-def with_decoders(folder: Path, recognizer: Recognizer) -> Recognizer | None:
-    """The model with the decoders of its training, where the recipe has them and the run kept them."""
+    options: ReportOptions,
+    step: Step,
+    batch_size: int,
+    skip_representation: bool,
+) -> Iterator[Section]:
+    """The representation of spans, the words that decoders write where the run kept them, the recipe and training."""
     from wingspan.objectives.generation import Generation
     from wingspan.recipe import made_by
+    from wingspan.recipe_json import as_json
+    from wingspan.report.model import training_chapter
     from wingspan.training.state import load_phase
 
-    generates = any(made_by(term.objective) is Generation for term in recognizer.recipe.terms.values())
+    recipe = recognizer.recipe
+    generates = any(made_by(term.objective) is Generation for term in recipe.terms.values())
     kept = sorted((folder / "state").glob("phase-*/learner.safetensors"))
-    return load_phase(folder, len(kept), device=recognizer.device) if generates and kept else None
+    generator = load_phase(folder, len(kept), device=recognizer.device) if generates and kept else None
+    if not skip_representation:
+        step("collecting spans")
+        others = [corpus for corpus in plan.corpora if corpus.role != "target"] if plan is not None else []
+        rows = [*gold, *(document for corpus in others for document in corpus.test[:MOST_MAPPED])]
+        yield collected(generator or recognizer, rows, output, options.seed, folder)
+    if generator is not None:
+        from wingspan.report.generation import generation_chapter, generation_of, regenerate
 
-
-def generated(generator: Recognizer, gold: Sequence[Document], batch_size: int) -> Section:
-    """The chapter on the words that the decoders write for gold entities."""
-    from wingspan.report.generation import generation_chapter, generation_of, regenerate
-
-    tasks = generation_of(generator).tasks
-    return generation_chapter({task: regenerate(generator, gold, task=task, batch_size=batch_size) for task in tasks})
+        step("writing entities again")
+        tasks = generation_of(generator).tasks
+        yield generation_chapter(
+            {task: regenerate(generator, gold, task=task, batch_size=batch_size) for task in tasks}
+        )
+    parameters = sum(parameter.numel() for parameter in recognizer.learner.parameters())
+    facts = {"system": recipe.paper, "parameters": parameters, **recognizer.facts}
+    yield training_chapter(as_json(recipe), facts, folder / "journal.jsonl", options.figures)
 
 
 def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, seed: int, folder: Path) -> Section:
@@ -346,14 +239,6 @@ def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, se
         return Section("representation", "Representation", [Prose((str(error),))])
     spans.save(output / "collected.npz")
     return representation(spans, output / "figures", read_label_rows(folder, recognizer.recipe, recognizer.labels))
-
-
-# Several corpora: each of them, and what one is worth for another.
-
-
-def auxiliary_documents(plan: CorporaPlan) -> list[Document]:
-    """Test documents of the auxiliary corpora, some of each."""
-    return [document for corpus in plan.corpora if corpus.role != "target" for document in corpus.test[:MOST_MAPPED]]
 
 
 def across_corpora(model: Recognizer, plan: CorporaPlan, transfer: Mapping[str, str], batch_size: int) -> Section:

@@ -81,11 +81,14 @@ def compare(
     if json != Path("-"):
         show(result, Console(), examples)
     if report is not None:
-        from wingspan.cli.analyze import Settings, write_comparison
+        from wingspan.report import ReportOptions, from_documents, report_of
+        from wingspan.report.blocks import Subject
+        from wingspan.report.html import write_report
 
-        write_comparison(
-            result, systems, report, train, Settings(format, predicted_format, allow_missing=allow_missing)
-        )
+        training = documents(train, format) if train is not None else None
+        subject = Subject.of(result.gold, runs, training, allow_missing=allow_missing)
+        sections = from_documents(subject, ReportOptions(comparison=result))
+        write_report(report_of(" and ".join(runs), subject, sections, {}, folder=False), report)
     return result
 
 

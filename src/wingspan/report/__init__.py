@@ -11,7 +11,7 @@ from pathlib import Path
 from wingspan.evaluation.comparison import Comparison, compare
 from wingspan.report.blocks import Report, Section, Subject
 from wingspan.report.errors import bucket_chapter, calibration_chapter, error_chapter
-from wingspan.report.scores import overview, result_sentence, significance, single_system
+from wingspan.report.scores import overview, significance, single_overview
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ def from_documents(
         sections = [overview(subject, comparison.systems, comparison.verdict, comparison.notes, comparison.mode)]
         sections.append(significance(comparison, subject))
     else:
-        system = single_system(subject, options.samples, options.seed)
-        sections = [overview(subject, [system], result_sentence(system), [])]
+        sections = [single_overview(subject, options.samples, options.seed)]
     step("errors")
     sections.append(error_chapter(subject))
     step("buckets")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from wingspan.evaluation.comparison import score_notes
 from wingspan.evaluation.matching import pair, realign
@@ -14,8 +14,7 @@ TableCell = str | int | float | None
 TableRow = Sequence[TableCell]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column. Cells of a `label` have its color; a `change` is tinted as better if positive, a `cost` as worse."""
 
     name: str
@@ -24,8 +23,7 @@ class Column:
     about: str = ""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows under columns. `rows` is read once for the page and once for the CSV file, so it may be streamed."""
 
     name: str
@@ -38,8 +36,7 @@ class Table:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A drawing as SVG; PNG and SVG files of the same name lie beside the report."""
 
     name: str
@@ -47,8 +44,7 @@ class Figure:
     svg: str
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """A cloud of points to zoom into; pointing at one shows its words."""
 
     name: str
@@ -61,8 +57,7 @@ class Points:
     axes: tuple[str, str] = ("", "")
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """A passage with the entities of each system beside the gold; readers filter by kinds and labels."""
 
     versions: Sequence[tuple[str, Document]]  # the name of a system (empty if there is only one) and its document
@@ -73,8 +68,7 @@ class Example:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Examples:
+class Examples(NamedTuple):
     """Passages with highlighted entities, and how many more there would have been."""
 
     name: str
@@ -84,8 +78,7 @@ class Examples:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Prose:
+class Prose(NamedTuple):
     """Paragraphs, set large if they are a statement."""
 
     paragraphs: tuple[str, ...]
@@ -93,8 +86,7 @@ class Prose:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Names and values, such as the statistics of a corpus; nested values fold open."""
 
     name: str
@@ -102,16 +94,15 @@ class Facts:
     values: Mapping[str, Any]
 
 
-AnyBlock = Table | Figure | Points | Examples | Prose | Facts
+Block = Table | Figure | Points | Examples | Prose | Facts
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A chapter of the report."""
 
     name: str
     title: str
-    blocks: Sequence[AnyBlock]
+    blocks: Sequence[Block]
     lead: str = ""
 
 
@@ -126,7 +117,7 @@ class Report:
     made: Mapping[str, str] = field(default_factory=dict)  # versions, date and source files
     folder: bool = True  # whether tables and figures lie beside the page as files
 
-    def blocks(self) -> Iterable[AnyBlock]:
+    def blocks(self) -> Iterable[Block]:
         """All blocks in order."""
         return (block for section in self.sections for block in section.blocks)
 
@@ -191,9 +182,10 @@ class Subject:
         several = [name for name, runs in self.systems.items() if len(runs) > 1]
         return f"Of {' and '.join(several)} the first run is shown." if several else ""
 
-    def titled(self, caption: str, system: str) -> str:
-        """A caption that names the system, where there are several."""
-        return f"{caption}: {system}" if len(self.systems) > 1 else caption
+    def named(self, name: str, caption: str, system: str) -> tuple[str, str]:
+        """Name and caption of a block that exists once for each system, where there are several."""
+        several = len(self.systems) > 1
+        return anchored(name, self.names.index(system)), f"{caption}: {system}" if several else caption
 
     def table_by_system(
         self, name: str, caption: str, columns: Sequence[Column], rows: Iterable[TableRow], note: str = ""
@@ -210,5 +202,5 @@ def numbers(*names: str, digits: int = 2) -> tuple[Column, ...]:
 
 
 def anchored(name: str, number: int) -> str:
-    """The name of a block that exists once for each system: plain for the first one."""
+    """The name of a block that exists several times: plain for the first one."""
     return name if number == 0 else f"{name}-{number + 1}"

@@ -24,8 +24,7 @@ from wingspan.recognizer import Recognizer
 from wingspan.report.geometry import OVERLAPS, Array, Collected, overlap_kind, overlap_ratio
 from wingspan.text import Document, Sentence, Span
 
-Latent = Callable[[Tensor], Tensor]
-"""Span vectors to a vector of the caller's choice, such as the posterior of a generator.  (N, S) -> (N, Z)"""
+Latent = Callable[[Tensor], Tensor]  # span vectors to others, such as a generator's posterior.  (N, S) -> (N, Z)
 
 MOST_NUMBERS = 50_000_000  # kept in all; systems with very long vectors get fewer rows
 LONGEST_TEXT = 100  # characters
@@ -218,18 +217,8 @@ def templates_of(head: Head, num_classes: int) -> Array:
     return np.asarray(fitting[-1].weight.detach().float().cpu()) if fitting else np.zeros((0, 0), dtype=np.float32)
 
 
-COLUMNS: dict[str, type] = {
-    "document": np.str_,
-    "dataset": np.str_,
-    "sentence": np.int64,
-    "start": np.int64,
-    "end": np.int64,
-    "word_start": np.int64,
-    "word_end": np.int64,
-    "text": np.str_,
-    "gold": np.int64,
-    "sampled": np.bool_,
-}
+COLUMNS = ("document", "dataset", "sentence", "start", "end", "word_start", "word_end", "text", "gold", "sampled")
+COLUMN_TYPES = {"document": np.str_, "dataset": np.str_, "text": np.str_, "sampled": np.bool_}  # others are integers
 
 
 def as_rows(
@@ -259,9 +248,9 @@ def as_rows(
     scorer = scorer_of(recognizer)
     sizes = {"chance": len(names), "vector": scorer.spans.size, "feature": scorer.head.size, "latent": 0}
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    arrays: dict[str, Any] = {
-        name: np.array(column, dtype=kind) for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)
-    }
+    arrays: dict[str, Any] = {}
+    for name, column in zip(COLUMNS, columns, strict=True):
+        arrays[name] = np.array(column, dtype=COLUMN_TYPES.get(name, np.int64))
     for name, size in sizes.items():
         vectors = [values[at][name][place] for at, place in places]
         arrays[name] = np.stack(vectors) if vectors else np.zeros((0, size), np.float32)

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from wingspan.corpora.perturb import PERTURBATIONS, perturb
 from wingspan.evaluation.buckets import NOT_GIVEN, buckets, error_rate_gaps, gaps
 from wingspan.evaluation.calibration import Curve, Reliability, calibration_of, choose, curves
 from wingspan.evaluation.errors import ERROR_KINDS, Errors, Mistake, confusion, errors
@@ -18,24 +17,14 @@ from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.transfer import CorpusModel
 from wingspan.evaluation.worst import label_conflicts, repeated_mistakes, worst_sentences
 from wingspan.report import plots
-from wingspan.report.blocks import (
-    AnyBlock,
-    Column,
-    Example,
-    Examples,
-    Prose,
-    Section,
-    Subject,
-    Table,
-    TableRow,
-    anchored,
-    numbers,
-)
+from wingspan.report.blocks import Block, Column, Example, Examples, Prose, Section, Subject, Table, TableRow, numbers
 from wingspan.text import Document, Entity, Span, without_gold
 from wingspan.views.entities import label_colors
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from wingspan.recognizer import Recognizer
 
+T = TypeVar("T")
 MATCH_SIGNS = "✓ right, + spurious, ✗ missed"
 MOST_PASSAGES = 300  # on the page, for each system
 MOST_CURVES = 12  # labels with their own line in the figure; all are in the table
@@ -69,7 +58,7 @@ def error_chapter(subject: Subject) -> Section:
         Column("B.E. rate", about="boundary errors per false positive and false negative, % (paper 002, eq. 24a)"),
         Column("T.E. rate", about="type errors per false positive and false negative, % (paper 002, eq. 24b)"),
     )
-    blocks: list[AnyBlock] = [
+    blocks: list[Block] = [
         Table("error-kinds", "Errors by kind", (SYSTEM, *numbers("correct", *ERROR_KINDS)), kinds),
         Table("error-rates", "Error rates of the papers", rate_columns, rates),
     ]
@@ -80,41 +69,38 @@ def error_chapter(subject: Subject) -> Section:
         columns = (SYSTEM, Column("boundary errors", "cost"), Column("type errors", "cost"))
         caption = f"Error rates in points, minus those of {standard}"
         blocks.append(Table("error-rate-gaps", caption, columns, rows))
-    for number, name in enumerate(subject.names):
-        blocks += _details(subject, name, number, by_system[name])
+    for name, system_errors in by_system.items():
+        blocks += _details(subject, name, system_errors)
     return Section("errors", "Errors", blocks, f"{ERROR_LEAD} {subject.first_runs_only}".strip())
 
 
-def _details(subject: Subject, name: str, number: int, system_errors: Errors) -> Iterator[AnyBlock]:
+def _details(subject: Subject, name: str, system_errors: Errors) -> Iterator[Block]:
     """Everything about one system's errors."""
     predicted = subject.predicted(name)
     rows: list[TableRow] = [
         (label, *(counts[kind] for kind in ERROR_KINDS)) for label, counts in system_errors.labels.items()
     ]
-    caption = subject.titled("Errors by label", name)
-    yield Table(anchored("errors-by-label", number), caption, (LABEL, *numbers(*ERROR_KINDS)), rows, shade=True)
+    columns = (LABEL, *numbers(*ERROR_KINDS))
+    yield Table(*subject.named("errors-by-label", "Errors by label", name), columns, rows, shade=True)
 
     taken = confusion(subject.gold, predicted)
     labels = (*taken.labels, "nothing")
     rows = [(label, *counts) for label, counts in zip(labels, taken.matrix, strict=True)]
     columns = (Column("gold", "label"), *numbers(*labels))
-    caption = subject.titled("Confusion matrix", name)
     note = "Rows are gold, columns found; labels meet on equal boundaries."
-    yield Table(anchored("confusion", number), caption, columns, rows, shade=True, note=note)
+    yield Table(*subject.named("confusion", "Confusion matrix", name), columns, rows, shade=True, note=note)
 
     passages = list(passages_with(subject, name, system_errors.mistakes))
     kept = spread_out(passages, MOST_PASSAGES)
     step = -(-len(passages) // MOST_PASSAGES)
     note = f"{MATCH_SIGNS}." if step <= 1 else f"{MATCH_SIGNS}. Every {step}th passage of {len(passages):,}."
-    caption = subject.titled("Mistakes in their text", name)
-    yield Examples(anchored("mistakes", number), caption, kept, len(passages) - len(kept), note)
+    yield Examples(*subject.named("mistakes", "Mistakes in their text", name), kept, len(passages) - len(kept), note)
 
     worst = []
     for sentence in worst_sentences(subject.gold, predicted):
         note = f"{sentence.correct} right, {sentence.fp} wrong predictions, {sentence.fn} gold entities lost"
         worst.append(passage(subject, name, sentence.document, sentence.span, sentence.mistakes, note))
-    caption = subject.titled("The worst sentences", name)
-    yield Examples(anchored("worst-sentences", number), caption, worst, note=f"{MATCH_SIGNS}.")
+    yield Examples(*subject.named("worst-sentences", "The worst sentences", name), worst, note=f"{MATCH_SIGNS}.")
 
     gold_columns = (Column("gold text", "text"), Column("gold label", "label"))
     found_columns = (Column("found text", "text"), Column("found label", "label"))
@@ -126,8 +112,7 @@ def _details(subject: Subject, name: str, number: int, system_errors: Errors) ->
         )
         for each in repeated_mistakes(subject.gold, predicted)
     ]
-    caption = subject.titled("Mistakes made more than once", name)
-    yield Table(anchored("repeated-mistakes", number), caption, columns, rows, shown=100)
+    yield Table(*subject.named("repeated-mistakes", "Mistakes made more than once", name), columns, rows, shown=100)
 
     if subject.training is not None:
         columns = (Column("text", "text"), LABEL, Column("in training", "text"))
@@ -136,8 +121,8 @@ def _details(subject: Subject, name: str, number: int, system_errors: Errors) ->
         for each in label_conflicts(subject.gold, predicted, subject.training):
             in_training = ", ".join(f"{label} {count}" for label, count in each.training.items())
             rows.append((each.text, each.label, in_training, each.gold, each.missed, each.found, each.wrong))
-        caption = subject.titled("Labels that the training data contradicts", name)
-        yield Table(anchored("label-conflicts", number), caption, columns, rows, shown=100)
+        names = subject.named("label-conflicts", "Labels that the training data contradicts", name)
+        yield Table(*names, columns, rows, shown=100)
 
 
 # Passages: the part of a long document that is worth looking at, with its entities at their new places.
@@ -237,7 +222,7 @@ def bucket_chapter(
     compared = gaps(tables, standard)
     if unknown := [gap.attribute for gap in compared if gap.buckets == (NOT_GIVEN,)]:
         raise ValueError(f"{', '.join(unknown)}: nothing in the corpus has this key; check how it is written")
-    blocks: list[AnyBlock] = []
+    blocks: list[Block] = []
     rows: list[TableRow]
     if others:
         rows = []
@@ -282,9 +267,10 @@ def bucket_chapter(
 def calibration_chapter(subject: Subject, figures: Path | None) -> Section:
     """Calibration of every system whose predictions have scores."""
     problems = {name: calibration_problem(subject.predicted(name)) for name in subject.names}
-    blocks: list[AnyBlock] = []
-    for number, name in enumerate(name for name, problem in problems.items() if not problem):
-        blocks += _calibration_of(subject, name, number, figures)
+    blocks: list[Block] = []
+    for name, problem in problems.items():
+        if not problem:
+            blocks += _calibration_of(subject, name, figures)
     if remarks := tuple(f"{name}: {problem}." for name, problem in problems.items() if problem):
         blocks.append(Prose(remarks))
     return Section("calibration", "Calibration", blocks, CALIBRATION_LEAD)
@@ -302,7 +288,7 @@ def calibration_problem(predicted: Sequence[Document]) -> str:
     return ""
 
 
-def _calibration_of(subject: Subject, name: str, number: int, figures: Path | None) -> Iterator[AnyBlock]:
+def _calibration_of(subject: Subject, name: str, figures: Path | None) -> Iterator[Block]:
     """Figures and tables on one system's scores."""
     reliable = calibration_of(subject.gold, subject.predicted(name))
     points = curves(subject.gold, subject.predicted(name))
@@ -310,19 +296,18 @@ def _calibration_of(subject: Subject, name: str, number: int, figures: Path | No
     if plots.available():
         diagram = {"all": ([each.confidence for each in bins], [each.accuracy for each in bins])}
         figure = plots.lines(diagram, "score, %", "right, %", diagonal=True, whole=True)
-        caption = subject.titled("Reliability diagram", name)
-        yield plots.drawn(figure, anchored("reliability-figure", number), caption, figures)
+        yield plots.drawn(figure, *subject.named("reliability-figure", "Reliability diagram", name), figures)
         by_size = sorted(points.labels.items(), key=lambda item: -item[1].gold)[:MOST_CURVES]
         shown = {"all": points.overall, **(dict(by_size) if len(by_size) > 1 else {})}
         series = {label: (curve.recall, curve.precision) for label, curve in shown.items()}
         colors = {"all": plots.INK, **label_colors(subject.labels)}
         figure = plots.lines(series, "recall, %", "precision, %", whole=True, colors=colors)
-        caption = subject.titled("Precision and recall at every threshold", name)
-        yield plots.drawn(figure, anchored("precision-recall-figure", number), caption, figures)
+        names = subject.named("precision-recall-figure", "Precision and recall at every threshold", name)
+        yield plots.drawn(figure, *names, figures)
     rows = [(f"{each.low:.1f}–{each.high:.1f}", each.entities, each.confidence, each.accuracy) for each in bins]
     columns = (Column("scores", "text"), *numbers("entities", "mean score, %", "right, %"))
     note = f"ECE {reliable.overall.error:.2f} points; the worst bin is {reliable.overall.worst:.2f} points off."
-    yield Table(anchored("reliability", number), subject.titled("Reliability", name), columns, rows, note=note)
+    yield Table(*subject.named("reliability", "Reliability", name), columns, rows, note=note)
 
     def threshold_row(label: str, each: Reliability | None, curve: Curve) -> TableRow:
         best = choose(curve)
@@ -335,18 +320,11 @@ def _calibration_of(subject: Subject, name: str, number: int, figures: Path | No
     by_label = [threshold_row(label, reliable.labels.get(label), curve) for label, curve in points.labels.items()]
     totals = [threshold_row("all", reliable.overall, points.overall)]
     note = "Thresholds are chosen on these very documents, so their F1 is an upper bound; choose them on dev documents."
-    caption, anchor = subject.titled("By label", name), anchored("calibration-by-label", number)
-    yield Table(anchor, caption, columns, by_label, totals=totals, note=note)
+    names = subject.named("calibration-by-label", "By label", name)
+    yield Table(*names, columns, by_label, totals=totals, note=note)
 
 
 # Robustness: the drop in F1 under each perturbation of the documents.
-
-
-class Predicts(Protocol):
-    """A model, such as `Recognizer`."""
-
-    def predict(self, texts: Any, /) -> Sequence[Document]:
-        """Documents with entities, in the order of the input."""
 
 
 @dataclass(frozen=True)
@@ -356,8 +334,7 @@ class Drop:
     perturbation: str
     clean: Scores
     scores: Scores
-    changed: int
-    """The number of documents that it changed."""
+    changed: int  # documents
 
     @property
     def drop(self) -> float:
@@ -372,19 +349,21 @@ class Drop:
 
 
 def robustness(
-    model: Predicts | CorpusModel,
+    model: Recognizer | CorpusModel,
     gold: Sequence[Document],
-    perturbations: Iterable[str] = tuple(PERTURBATIONS),
+    perturbations: Iterable[str] | None = None,
     *,
     predicted: Sequence[Document] | None = None,
     seed: int = 1,
     mode: Mode = "strict",
 ) -> list[Drop]:
-    """Predicts the documents under every perturbation and scores each against its perturbed gold.
+    """Predicts the documents under the perturbations, all by default, and scores each against its perturbed gold.
 
     `predicted` are the predictions for the documents as they are, where they are known already. The model sees no gold,
     and the entities of perturbed documents are as exact as those of the originals, so a drop is the model's.
     """
+    from wingspan.corpora.perturb import PERTURBATIONS, perturb
+
     predict: CorpusModel = model if callable(model) else model.predict
 
     def scored(documents: Sequence[Document]) -> Scores:
@@ -392,7 +371,7 @@ def robustness(
 
     clean = scored(gold) if predicted is None else recognition(gold, predicted, mode)
     drops = []
-    for name in perturbations:
+    for name in PERTURBATIONS if perturbations is None else perturbations:
         perturbed = perturb(gold, name, seed)
         changed = sum(before.text != after.text for before, after in zip(gold, perturbed, strict=True))
         drops.append(Drop(name, clean, scored(perturbed), changed))
@@ -401,8 +380,7 @@ def robustness(
 
 def robustness_chapter(drops: Sequence[Drop], documents: int) -> Section:
     """The loss under each perturbation, overall and by label."""
-    rows: list[TableRow] = []
-    by_label: list[TableRow] = []
+    rows, by_label = [], []
     labels = sorted({label for drop in drops for label in drop.clean.labels})
     for drop in drops:
         name, micro = drop.perturbation.replace("_", " "), drop.scores.micro

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -50,19 +50,13 @@ def generation_chapter(tasks: Mapping[str, Sequence[Written]]) -> Section:
         first = pairs[0]
         row = (" ".join(first.words), first.label, *(" ".join(pair.written) for pair in pairs))
         shown.setdefault((first.label, first.words), row)
+    note = "" if with_bleu else "BLEU needs sacrebleu: pip install 'wingspan[bleu]'."
     label = Column("label", "label")
+    label_columns = (label, *numbers("entities", "right words, %"))
     written = (Column("entity", "text"), label, *(Column(TASK_NAMES[task], "text") for task in tasks))
     blocks = [
-        Table(
-            "regeneration",
-            "How well entities are written again",
-            columns,
-            rows,
-            note="" if with_bleu else "BLEU needs sacrebleu: pip install 'wingspan[bleu]'.",
-        ),
-        Table(
-            "generation-by-label", "Right words by label", (label, *numbers("entities", "right words, %")), accuracies
-        ),
+        Table("regeneration", "How well entities are written again", columns, rows, note=note),
+        Table("generation-by-label", "Right words by label", label_columns, accuracies),
         Table("generated", "What is written for gold entities", written, list(shown.values()), shown=100),
     ]
     return Section("generation", "Generation", blocks, LEAD)
@@ -79,6 +73,7 @@ def generation_of(model: Recognizer) -> Generation:
     )
 
 
+@torch.inference_mode()
 def regenerate(
     model: Recognizer,
     documents: Iterable[Document],
@@ -90,45 +85,29 @@ def regenerate(
 ) -> list[Written]:
     """The words written for each gold entity, in the order of the documents; discontinuous ones are left out."""
     generation = generation_of(model)
-    numbered: list[tuple[int, Written]] = []
-    for entities, vectors in gold_vectors(model, documents, batch_size):
-        texts = generation.write(vectors, task, how, draw=draw)
-        for (number, label, surface, words), text in zip(entities, texts, strict=True):
-            numbered.append((number, Written(label, surface, words, tuple(text))))
-    return [written for _, written in sorted(numbered, key=lambda pair: pair[0])]
-
-
-GoldEntity = tuple[int, str, str, tuple[str, ...]]
-"""The number of a gold entity's sentence, its label, surface and words, words as the decoder has them."""
-
-
-@torch.inference_mode()
-def gold_vectors(
-    model: Recognizer, documents: Iterable[Document], batch_size: int = 64
-) -> Iterator[tuple[list[GoldEntity], torch.Tensor]]:
-    """The gold entities of some sentences, and their span vectors.  (N, S)"""
-    lower = generation_of(model).lower_case
     sentences = [sentence for sentence in model.segment(documents, gold=True) if sentence.entities]
     collate = Collate(model.learner.model.encoder.tokenize, model.labels, {})
     names = model.labels.names()
-    order = batches([len(sentence.words) for sentence in sentences], batch_size, budget=model.recipe.train.budget)
-    for places in order:
-        chosen = [sentences[place] for place in places]
-        batch = collate(chosen)
+    lengths = [len(sentence.words) for sentence in sentences]
+    numbered: list[tuple[int, Written]] = []
+    for places in batches(lengths, batch_size, budget=model.recipe.train.budget):
+        batch = collate([sentences[place] for place in places])
         inputs, gold = tensors(batch.inputs, model.device), tensors(batch.gold, model.device)
         states = model.learner.model(inputs, gold, spans=False, gold_vectors=True)
         units = narrowed(batch.inputs).words
         rows, columns = batch.gold.mask.nonzero()
-        entities: list[GoldEntity] = []
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        vectors = states.gold[torch.from_numpy(rows), torch.from_numpy(columns)]  # (N, S)
+        texts = generation.write(vectors, task, how, draw=draw)
+        for row, column, text in zip(rows.tolist(), columns.tolist(), texts, strict=True):
+            sentence = sentences[places[row]]
             first = int(units[row, batch.gold.start[row, column]])
-            last = int(units[row, batch.gold.end[row, column] - 1])
+            past = int(units[row, batch.gold.end[row, column] - 1]) + 1
             label = names[batch.gold.label[row, column]] or ""
-            words = chosen[row].words[first : last + 1]
-            surface = surface_of(chosen[row], Entity.at(label, first, last + 1))
-            written = tuple(word.lower() for word in words) if lower else words
-            entities.append((places[row], label, surface, written))
-        yield entities, states.gold[torch.from_numpy(rows), torch.from_numpy(columns)]
+            surface = surface_of(sentence, Entity.at(label, first, past))
+            words = sentence.words[first:past]
+            words = tuple(word.lower() for word in words) if generation.lower_case else words
+            numbered.append((places[row], Written(label, surface, words, tuple(text))))
+    return [written for _, written in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def bleu2(pairs: Sequence[Written]) -> float:

@@ -89,10 +89,8 @@ class Collected:
     @property
     def class_names(self) -> list[str]:
         """The names of the classes in figures: with their corpora where there are several."""
-        names = [name or "nothing" for name in self.classes]
-        if not self.corpora:
-            return names
-        return [f"{corpus}: {name}" if corpus else name for corpus, name in zip(self.corpora, names, strict=True)]
+        corpora = [f"{corpus}: " if corpus else "" for corpus in self.corpora or [""] * len(self.classes)]
+        return [f"{corpus}{name or 'nothing'}" for corpus, name in zip(corpora, self.classes, strict=True)]
 
     def of(self, kind: VectorKind) -> Array:
         """One of the arrays of vectors.  (N, .)"""
@@ -437,8 +435,8 @@ def tsne(values: Array, *, seed: int = 0, perplexity: float = 30.0) -> Array:
 def silhouette(values: Array, groups: Sequence[str] | Array) -> float | None:
     """The mean over points of (b - a) / max(a, b): a, the mean distance to the own group; b, to the nearest other one.
 
-    A point alone in its group counts 0. None where there is only one group, or nothing but lone points, and without
-    scikit-learn.  See: Rousseeuw 1987.
+    A point alone in its group counts 0. None for a single group, only lone points, or without scikit-learn.
+    See: Rousseeuw 1987.
     """
     number = len(np.unique(groups))
     if number < 2 or number == len(values) or find_spec("sklearn") is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from wingspan.report.blocks import AnyBlock, Column, Points, Report, Table, TableCell, TableRow
+from wingspan.report.blocks import Block, Column, Points, Report, Table, TableCell, TableRow
 from wingspan.views.entities import label_colors
 from wingspan.views.html import template, write_page
 
@@ -48,7 +48,7 @@ def write_tables(report: Report, folder: Path) -> list[Path]:
     return written
 
 
-def rendered(block: AnyBlock, labels: Sequence[str] = (), folder: bool = True) -> Markup:
+def rendered(block: Block, labels: Sequence[str] = (), folder: bool = True) -> Markup:
     """The HTML of a block. `labels` are all labels of the report; `folder`: tables lie beside the page as files."""
     macro = getattr(_macros(), type(block).__name__.lower())
     html: Markup = macro(TableView(block, labels, folder)) if isinstance(block, Table) else macro(block, labels)

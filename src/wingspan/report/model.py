@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wingspan.report import geometry, plots
-from wingspan.report.blocks import AnyBlock, Column, Facts, Points, Section, Table, TableCell, numbers
+from wingspan.report.blocks import Block, Column, Facts, Points, Section, Table, TableCell, numbers
 from wingspan.report.geometry import Array, Collected, PointMap, label_map, span_map
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def representation(rows: Collected, figures: Path | None, prior: LabelRows | Non
     return Section("representation", "Representation", blocks, LEAD)
 
 
-def cosines(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
+def cosines(rows: Collected, figures: Path | None) -> Iterator[Block]:
     """Cosines and lengths: neighbors (003, Table 4), types and their weights (003, Table 5)."""
     overlaps, norms = geometry.cosine_by_overlap(rows), geometry.norms_by_class(rows)
     beside, by_type = "Cosine of entities and spans beside them", "Length of features by type"
@@ -74,7 +74,7 @@ def heat_map(name: str, caption: str, names: Sequence[str], matrix: Array) -> Ta
     return Table(name, caption, (Column("type", "label"), *numbers(*labels)), rows, shade=True)
 
 
-def chances(rows: Collected, figures: Path | None) -> Iterator[AnyBlock]:
+def chances(rows: Collected, figures: Path | None) -> Iterator[Block]:
     """How sure the model is of the truth (001, Figures 5 and 6)."""
     true, off = geometry.true_chances(rows), geometry.discrepancies(rows)
     if plots.available():
@@ -112,7 +112,7 @@ def finite(value: float) -> TableCell:
 # Spans and labels on a plane, to zoom into (000, Figure 2; 001, Figure 4; 003, Figure 4; 004, Figures 3 and 4).
 
 
-def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[AnyBlock]:
+def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[Block]:
     """Every map that the rows allow; t-SNE needs scikit-learn. `prior` has a conditional autoencoder's rows."""
     if not rows.entities.any():
         return
@@ -162,7 +162,7 @@ def training_chapter(
     recipe: Mapping[str, Any], facts: Mapping[str, Any], journal: Path, figures: Path | None
 ) -> Section:
     """Losses and dev F1 or accuracy by epoch where there is a journal (001, Figure 3), facts, and the recipe."""
-    blocks: list[AnyBlock] = []
+    blocks: list[Block] = []
     if journal.is_file() and (epochs := geometry.losses_by_epoch(journal)):
         dev = f"dev {epochs[0].figure}"
         if plots.available():

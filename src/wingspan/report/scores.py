@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wingspan.corpora.label_map import NONE, LabelMap
 from wingspan.corpora.statistics import describe
 from wingspan.evaluation.comparison import Comparison, PairFigures, SystemFigures, figures_of
-from wingspan.evaluation.errors import MOVES, Error, Move, confusion
+from wingspan.evaluation.errors import MOVES, Move, confusion
 from wingspan.evaluation.matching import Mode
 from wingspan.evaluation.scores import MODES, PARTS, Scores, by_continuity, recognition, typing
 from wingspan.evaluation.significance import system_intervals, tabulate
 from wingspan.evaluation.transfer import Transfer
 from wingspan.report.blocks import (
-    AnyBlock,
+    Block,
     Column,
     Example,
     Examples,
@@ -47,38 +47,34 @@ SYSTEM = Column("system", "text")
 # Overview: how good each system is, how sure that is, and on which corpus.
 
 
-def single_system(subject: Subject, samples: int, seed: int) -> SystemFigures:
-    """The figures of the only system, with bootstrap intervals over documents."""
+def single_overview(subject: Subject, samples: int, seed: int) -> Section:
+    """The overview of the only system, with bootstrap intervals over documents."""
     ((name, runs),) = subject.systems.items()
-    table = tabulate(subject.gold, runs)
-    places = list(range(len(runs)))
+    table, places = tabulate(subject.gold, runs), list(range(len(runs)))
     (intervals,), _ = system_intervals(table, [places], samples=samples, seed=seed)
-    return figures_of(table, name, places, intervals)
-
-
-def result_sentence(system: SystemFigures) -> str:
-    """One system's result in one sentence."""
+    system = figures_of(table, name, places, intervals)
     f1, micro = system.f1, system.rows.micro
-    return (
-        f"{system.name} reaches a strict micro F1 of {f1.value:.2f} (95 % interval {f1.low:.2f} to {f1.high:.2f}), "
+    statement = (
+        f"{name} reaches a strict micro F1 of {f1.value:.2f} (95 % interval {f1.low:.2f} to {f1.high:.2f}), "
         f"with a precision of {micro.precision.value:.2f} and a recall of {micro.recall.value:.2f}."
     )
+    return overview(subject, [system], statement)
 
 
 def overview(
-    subject: Subject, figures: Sequence[SystemFigures], statement: str, notes: Sequence[str], mode: Mode = "strict"
+    subject: Subject, figures: Sequence[SystemFigures], statement: str, notes: Sequence[str] = (), mode: Mode = "strict"
 ) -> Section:
     """Scores of the systems, by label, under every rule for a match; statistics of the corpora."""
-    blocks: list[AnyBlock] = [Prose((statement,), statement=True, name="verdict")]
+    blocks: list[Block] = [Prose((statement,), statement=True, name="verdict")]
     if len(figures) > 1:
         blocks += [systems_table(figures, mode), type_changes(figures)]
-    for number, system in enumerate(figures):
+    for system in figures:
         rows = [(label, *_figures(row)) for label, row in system.rows.labels.items()]
         totals = [("micro", *_figures(system.rows.micro)), ("macro", *_figures(system.rows.macro))]
-        caption = subject.titled(f"{mode.capitalize()} scores by label", system.name)
+        names = subject.named("scores", f"{mode.capitalize()} scores by label", system.name)
         columns = (Column("label", "label"), *FIGURES, *INTERVAL, *COUNTS)
-        blocks.append(Table(anchored("scores", number), caption, columns, rows, totals=totals))
-    blocks += [modes_table(subject), *continuity_table(subject)]
+        blocks.append(Table(*names, columns, rows, totals=totals))
+    blocks += _other_scores(subject)
     blocks.append(Facts("corpus", "The gold corpus", corpus_facts(subject.gold)))
     if subject.training is not None:
         blocks.append(Facts("training-corpus", "The training corpus", corpus_facts(subject.training)))
@@ -122,8 +118,8 @@ def _figures(row: Any) -> tuple[float | None, ...]:
     return row.precision.value, row.recall.value, row.f1.value, row.f1.low, row.f1.high, *counts
 
 
-def modes_table(subject: Subject) -> Table:
-    """The same predictions under every rule for a match."""
+def _other_scores(subject: Subject) -> Iterator[Table]:
+    """The same predictions under every rule for a match; discontinuous entities by themselves, where there are any."""
     rows: list[TableRow] = []
     for mode in MODES:
         for name in subject.names:
@@ -132,19 +128,17 @@ def modes_table(subject: Subject) -> Table:
     columns = (Column("rule", "text"), SYSTEM, *FIGURES, *numbers("missed", "spurious"))
     caption = "Micro scores under other rules of what counts as a match"
     note = f"docs/scoring.md says what each rule is. {subject.first_runs_only}".strip()
-    return subject.table_by_system("rules", caption, columns, rows, note)
+    yield subject.table_by_system("rules", caption, columns, rows, note)
 
-
-def continuity_table(subject: Subject) -> list[Table]:
-    """Discontinuous entities by themselves and the rest, where there are any."""
-    rows: list[TableRow] = [
+    rows = [
         (PARTS[part], name, counts.precision, counts.recall, counts.f1, counts.tp, counts.fp, counts.fn)
         for name in subject.names
         for part, counts in by_continuity(subject.gold, subject.predicted(name)).items()
     ]
-    columns = (Column("of", "text"), SYSTEM, *FIGURES, *COUNTS)
-    caption = "Strict micro scores of discontinuous entities and of the others"
-    return [subject.table_by_system("continuity", caption, columns, rows, subject.first_runs_only)] if rows else []
+    if rows:
+        columns = (Column("of", "text"), SYSTEM, *FIGURES, *COUNTS)
+        caption = "Strict micro scores of discontinuous entities and of the others"
+        yield subject.table_by_system("continuity", caption, columns, rows, subject.first_runs_only)
 
 
 def corpus_facts(documents: Sequence[Document]) -> Mapping[str, Any]:
@@ -172,14 +166,13 @@ def significance(comparison: Comparison, subject: Subject) -> Section:
     """Every pair of systems: differences with intervals and p-values, McNemar's test, the errors that moved."""
     pairs = [(f"{pair.second} − {pair.first}", *_change(pair.rows.micro), pair.errors.p) for pair in comparison.pairs]
     columns = (Column("pair", "text"), *CHANGE, Column("p, McNemar", digits=4))
-    blocks: list[AnyBlock] = [Table("pairs", "Differences in micro F1", columns, pairs)]
+    blocks: list[Block] = [Table("pairs", "Differences in micro F1", columns, pairs)]
     for number, pair in enumerate(comparison.pairs):
         rows: list[TableRow] = [(label, *_change(row)) for label, row in pair.rows.items()]
         caption = f"Difference by label: {pair.second} − {pair.first}"
         by_label = (Column("label", "label"), *CHANGE)
         blocks.append(Table(anchored("difference", number), caption, by_label, rows[:-2], totals=rows[-2:]))
-        blocks.append(moved_table(pair, anchored("moved", number)))
-        blocks.append(moved_examples(pair, anchored("moved-examples", number), subject))
+        blocks += _moved(pair, number, subject)
     lead = (
         f"Second system minus first, in points of F1. Intervals and shares of wins come from {comparison.samples:,} "
         f"bootstrap samples of {comparison.units:,} documents, p-values from "
@@ -192,8 +185,8 @@ def _change(row: Any) -> tuple[float, ...]:
     return row.value, row.low, row.high, 100 * row.wins, row.p, row.p_holm
 
 
-def moved_table(pair: PairFigures, name: str) -> Table:
-    """The number of errors that only one of the two makes."""
+def _moved(pair: PairFigures, number: int, subject: Subject) -> Iterator[Block]:
+    """The number of errors that only one of the two makes, and the texts in which they differ, both beside the gold."""
     labels = sorted({error.entity.label for shares in pair.errors.shares.values() for error in shares})
     rows: list[TableRow] = [(label, *(pair.errors.count(move, label) for move in MOVES)) for label in labels]
     totals: list[TableRow] = [("all", *(pair.errors.count(move) for move in MOVES))]
@@ -203,25 +196,23 @@ def moved_table(pair: PairFigures, name: str) -> Table:
         Column("broken", digits=1, about=f"errors of {pair.second} that {pair.first} does not make"),
         Column("both", digits=1),
     )
-    return Table(name, f"Errors that moved from {pair.first} to {pair.second}", columns, rows, totals=totals)
+    caption = f"Errors that moved from {pair.first} to {pair.second}"
+    yield Table(anchored("moved", number), caption, columns, rows, totals=totals)
 
-
-def moved_examples(pair: PairFigures, name: str, subject: Subject) -> Examples:
-    """Texts in which the two systems differ, both beside the gold."""
     moves: tuple[Move, ...] = ("fixed", "broken")
-    errors = {move: pair.errors.listed(move) for move in moves}
-    items = [_moved(error, move, pair, subject) for move in moves for error in spread_out(errors[move], MOST_MOVED)]
-    left_out = sum(map(len, errors.values())) - len(items)
-    return Examples(name, f"What {pair.second} fixes and breaks of {pair.first}", items, left_out, MATCH_SIGNS)
-
-
-def _moved(error: Error, move: str, pair: PairFigures, subject: Subject) -> Example:
-    """An error that moved, in its surroundings."""
-    gold = subject.gold[error.document]
-    (window,) = windows(gold.text, [error.entity.hull])
-    versions = [(name, cropped(subject.predicted(name)[error.document], window)) for name in (pair.first, pair.second)]
-    title = f"{gold.id} · {move}: {error.entity.label} “{gold.text_of(error.entity)}”, {error.kind}"
-    return Example(versions, cropped(gold, window), title, (move, error.kind), (error.entity.label,))
+    items, total = [], 0
+    for move in moves:
+        errors = pair.errors.listed(move)
+        total += len(errors)
+        for error in spread_out(errors, MOST_MOVED):
+            gold, label = subject.gold[error.document], error.entity.label
+            (window,) = windows(gold.text, [error.entity.hull])
+            runs = {name: subject.predicted(name)[error.document] for name in (pair.first, pair.second)}
+            versions = [(name, cropped(document, window)) for name, document in runs.items()]
+            title = f"{gold.id} · {move}: {label} “{gold.text_of(error.entity)}”, {error.kind}"
+            items.append(Example(versions, cropped(gold, window), title, (move, error.kind), (label,)))
+    caption = f"What {pair.second} fixes and breaks of {pair.first}"
+    yield Examples(anchored("moved-examples", number), caption, items, total - len(items), MATCH_SIGNS)
 
 
 # Typing: a model that types given spans has an accuracy, and no F1.
@@ -265,17 +256,20 @@ def corpora_chapter(
 ) -> Section:
     """Scores by corpus: in its own labels, and in the target's."""
     blocks = [by_corpus(own, mapped)]
-    blocks += [transfer_table(transfers)] if transfers else []
-    blocks += [correspondences(label_map)] if label_map is not None else []
+    if transfers:  # F1 of each model, or block of classes, on each corpus, mapped to labels that both can mean
+        tested = list(dict.fromkeys(each.tested for each in transfers))
+        cells = {(each.trained, each.tested): each.scores.micro.f1 if each.scores else None for each in transfers}
+        trained = dict.fromkeys(each.trained for each in transfers)
+        scores: list[TableRow] = [(name, *(cells.get((name, other)) for other in tested)) for name in trained]
+        columns = (Column("answers of", "text"), *(Column(name, about=f"F1 on {name}") for name in tested))
+        caption = "F1 across corpora: rows answer, columns are scored"
+        blocks.append(Table("transfer-matrix", caption, columns, scores, shade=True))
+    if label_map is not None:  # 004, Table 7
+        rows = [(corpus, label, target or NONE) for corpus, label, target in label_map]
+        columns = (Column("corpus", "text"), Column("label", "text"), Column("in the target's labels", "label"))
+        blocks.append(Table("label-correspondences", "What the labels of other corpora mean", columns, rows))
     lead = "One model, several corpora. Labels without a counterpart in the target's are no part of mapped scores."
     return Section("corpora", "Corpora", blocks, lead)
-
-
-def correspondences(label_map: LabelMap) -> Table:
-    """Which label of each corpus means which of the target's (004, Table 7)."""
-    rows = [(corpus, label, target or NONE) for corpus, label, target in label_map]
-    columns = (Column("corpus", "text"), Column("label", "text"), Column("in the target's labels", "label"))
-    return Table("label-correspondences", "What the labels of other corpora mean", columns, rows)
 
 
 def by_corpus(own: Mapping[str, Scores], mapped: Mapping[str, Scores]) -> Table:
@@ -287,13 +281,3 @@ def by_corpus(own: Mapping[str, Scores], mapped: Mapping[str, Scores]) -> Table:
         rows.append((corpus, *figures, mapped[corpus].micro.f1 if corpus in mapped else None))
     columns = (Column("corpus", "text"), *FIGURES, Column("F1, in the target's labels"))
     return Table("scores-by-corpus", "Strict micro scores of each corpus", columns, rows)
-
-
-def transfer_table(transfers: Sequence[Transfer]) -> Table:
-    """F1 of each model, or block of classes, on each corpus, mapped to labels that both can mean."""
-    tested = list(dict.fromkeys(each.tested for each in transfers))
-    cells = {(each.trained, each.tested): each.scores.micro.f1 if each.scores else None for each in transfers}
-    trained = dict.fromkeys(each.trained for each in transfers)
-    rows = [(name, *(cells.get((name, other)) for other in tested)) for name in trained]
-    columns = (Column("answers of", "text"), *(Column(name, about=f"F1 on {name}") for name in tested))
-    return Table("transfer-matrix", "F1 across corpora: rows answer, columns are scored", columns, rows, shade=True)

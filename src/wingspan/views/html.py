@@ -154,11 +154,6 @@ class EntityBar(NamedTuple):
             return f"repeating-linear-gradient(90deg,{self.color} 0 {dash},#0000 {dash} {period}) {place}"
         return f"linear-gradient({self.color},{self.color}) {place}"
 
-    @property
-    def tint(self) -> str:
-        """A light background behind the words only, not behind the lanes."""
-        return f"linear-gradient({self.color}22,{self.color}22) 0 0/100% calc(100% - var(--ws-lanes)) no-repeat"
-
 
 def marked(document: Document, gold: Document | None = None, labels: Iterable[str] = ()) -> Markup:
     """The document as one `<div>`. With `gold`, entities are marked as right, spurious or missed.
@@ -172,32 +167,21 @@ def marked(document: Document, gold: Document | None = None, labels: Iterable[st
     places = lanes([entity for entity, _ in drawn])
     depth = max(places, default=-1) + 1
     pitch = max(2.0, min(PITCH, HIGHEST / max(depth, 1)))
-    bars = [
-        EntityBar(
-            entity,
-            verdict,
-            VERDICT_COLORS[verdict] or colors[entity.label],
-            lane,
-            (depth - 1 - lane) * pitch,
-            max(1.0, pitch - 2),
-        )
-        for (entity, verdict), lane in zip(drawn, places, strict=True)
-    ]
-    cut = pieces(len(document.text), [bar.entity for bar in bars])
-    return _macro(
-        "marked",
-        [_drawn(piece, document, bars) for piece in cut],
-        f"{depth * pitch:g}",
-        notes if document.text else ["(empty text)", *notes],
-    )
+    bars = []
+    for (entity, verdict), lane in zip(drawn, places, strict=True):
+        color = VERDICT_COLORS[verdict] or colors[entity.label]
+        bars.append(EntityBar(entity, verdict, color, lane, (depth - 1 - lane) * pitch, max(1.0, pitch - 2)))
+    cut = [_drawn(piece, document, bars) for piece in pieces(len(document.text), [bar.entity for bar in bars])]
+    return _macro("marked", cut, f"{depth * pitch:g}", notes if document.text else ["(empty text)", *notes])
 
 
 def _drawn(piece: Piece, document: Document, bars: Sequence[EntityBar]) -> dict[str, Any]:
     """A piece for the template: its text, its bars, and the labels of the entities that end with it."""
     here = {n: n in piece.between for n in (*piece.inside, *piece.between)}
     text_layers = [layer for n, in_gap in here.items() for layer in bars[n].layers(in_gap)]
-    if piece.inside:
-        text_layers.append(min((bars[n] for n in piece.inside), key=lambda bar: bar.lane).tint)
+    if piece.inside:  # a light background behind the words only, not behind the lanes
+        color = f"{min((bars[n] for n in piece.inside), key=lambda bar: bar.lane).color}22"
+        text_layers.append(f"linear-gradient({color},{color}) 0 0/100% calc(100% - var(--ws-lanes)) no-repeat")
     chips = []
     for number in piece.closing:
         bar = bars[number]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wingspan.evaluation.scores import PARTS, Average, Counts, Scores, TypingScores, accuracy_rows, score_rows
+from wingspan.evaluation.scores import Average, Counts, Scores, TypingScores, score_rows
 
 AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
 """The names of the rows below the labels; the second macro is that of the n2c2 script."""
@@ -64,10 +64,25 @@ class Sheet:
 
 def print_scores(scores: Scores | TypingScores, console: Console) -> None:
     """Prints one row for each label, the averages below, then notes."""
-    (_typing_sheet(scores) if isinstance(scores, TypingScores) else _recognition_sheet(scores)).show(console)
-    if isinstance(scores, Scores) and scores.continuity:
-        rows = [(PARTS[name], *_figures(part), *_counted(part)) for name, part in scores.continuity.items()]
-        Sheet("Discontinuous entities, strict", ("of", *COLUMNS), rows).show(console)
+    if isinstance(scores, TypingScores):
+        shares = [*scores.labels.items(), ("all", scores.overall)]
+        rows: list[Cells] = [
+            (name, f"{share.accuracy:.2f}", str(share.correct), str(share.total)) for name, share in shares
+        ]
+        columns = ("label", "accuracy", "correct", "total")
+        Sheet("Typing (gold spans given)", columns, rows[:-1], rows[-1:]).show(console)
+    else:
+        labels = [(label, *_figures(counts), *_counted(counts)) for label, counts in scores.labels.items()]
+        averages = [
+            (AVERAGES["micro"], *_figures(scores.micro), *_counted(scores.micro)),
+            (AVERAGES["macro"], *_figures(scores.macro)),
+            (AVERAGES["document_macro"], *_figures(scores.document_macro)),
+        ]
+        Sheet(f"Recognition, {scores.mode}", ("label", *COLUMNS), labels, averages).show(console)
+        if scores.continuity:
+            parts = ((PARTS[name], counts) for name, counts in scores.continuity.items())
+            rows = [(name, *_figures(counts), *_counted(counts)) for name, counts in parts]
+            Sheet("Discontinuous entities, strict", ("of", *COLUMNS), rows).show(console)
     _print_notes(scores.notes, console)
 
 
@@ -95,25 +110,6 @@ def print_seeds(runs: Sequence[Scores | TypingScores], console: Console) -> None
         [(row.name, str(row.precision), str(row.recall), str(row.f1)) for row in labels],
         [(AVERAGES[row.name], str(row.precision), str(row.recall), str(row.f1)) for row in averages],
     ).show(console)
-
-
-def _recognition_sheet(scores: Scores) -> Sheet:
-    return Sheet(
-        f"Recognition, {scores.mode}",
-        ("label", *COLUMNS),
-        [(label, *_figures(counts), *_counted(counts)) for label, counts in scores.labels.items()],
-        [
-            (AVERAGES["micro"], *_figures(scores.micro), *_counted(scores.micro)),
-            (AVERAGES["macro"], *_figures(scores.macro)),
-            (AVERAGES["document_macro"], *_figures(scores.document_macro)),
-        ],
-    )
-
-
-def _typing_sheet(scores: TypingScores) -> Sheet:
-    shares = [*scores.labels.items(), ("all", scores.overall)]
-    rows = [(label, f"{share.accuracy:.2f}", str(share.correct), str(share.total)) for label, share in shares]
-    return Sheet("Typing (gold spans given)", ("label", "accuracy", "correct", "total"), rows[:-1], rows[-1:])
 
 
 def _figures(part: Counts | Average) -> tuple[str, str, str]:

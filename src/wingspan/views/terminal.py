@@ -82,11 +82,6 @@ class Glyph(NamedTuple):
         """Whether lines may break beside it, as in Chinese and Japanese."""
         return self.cells == 2 and not (self.space or self.escaped)
 
-    @property
-    def right_to_left(self) -> bool:
-        """Whether a terminal that knows Hebrew and Arabic would reorder it."""
-        return not self.escaped and any(unicodedata.bidirectional(c) in RIGHT_TO_LEFT for c in self.shown)
-
 
 def glyphs(text: str, encoding: str = "utf-8") -> Iterator[Glyph]:
     """The text from left to right; controls, and characters that the encoding does not have, are escaped."""
@@ -212,11 +207,6 @@ class LineBar:
             )
         self.hull = Span(min(self.strokes), max(self.strokes) + 1) if self.strokes else Span(0, 0)
 
-    @property
-    def order(self) -> tuple[int, int, Span, str]:
-        """Narrow bars come first; where the line shows equally much of two entities, the shorter one."""
-        return self.hull.width, self.mark.entity.hull.width, self.hull, self.mark.entity.label
-
     def label_places(self, width: int) -> list[Span]:
         """Places for the label, best first: in the widest fragment, in a gap, behind the bar, before it.
 
@@ -247,27 +237,28 @@ class LineBar:
             if column < len(row):
                 stroke = None if column in beside else self.strokes.get(column)
                 row[column] = (stroke, self.mark.style) if stroke else BLANK
-        for column, shown in enumerate(self._shortened(label.width), start=label.start):
+        name: list[str] = []  # one string for each cell
+        full = sum(glyph.cells for glyph in self.mark.name)
+        for glyph in self.mark.name:
+            if full > label.width and len(name) + glyph.cells > label.width - 1:
+                name.append(self.mark.strokes.more)
+                break
+            name += [glyph.shown, *[""] * (glyph.cells - 1)]
+        for column, shown in enumerate(name, start=label.start):
             row[column] = (shown, self.mark.bold)
         if label.end < self.hull.start:  # else it could be taken for the label of a bar to its left
             row[label.end] = (":", self.mark.bold)
 
-    def _shortened(self, size: int) -> list[str]:
-        """The name, one string for each cell, cut with a sign where it is wider than `size`."""
-        cells: list[str] = []
-        full = sum(glyph.cells for glyph in self.mark.name)
-        for glyph in self.mark.name:
-            if full > size and len(cells) + glyph.cells > size - 1:
-                return [*cells, self.mark.strokes.more]
-            cells += [glyph.shown, *[""] * (glyph.cells - 1)]
-        return cells
-
 
 def stacked(bars: Iterable[LineBar], width: int) -> list[list[ScreenCell]]:
-    """The bars in as few rows as keep them and their labels apart; inner entities lie above outer ones."""
+    """The bars in as few rows as keep them and their labels apart; inner entities lie above outer ones.
+
+    Narrow bars come first; where the line shows equally much of two entities, the shorter one.
+    """
     rows: list[list[ScreenCell | None]] = []
     placed: list[tuple[int, Span]] = []
-    for bar in sorted(bars, key=lambda bar: bar.order):
+    ordered = sorted(bars, key=lambda b: (b.hull.width, b.mark.entity.hull.width, b.hull, b.mark.entity.label))
+    for bar in ordered:
         below = max((number for number, hull in placed if hull.overlaps(bar.hull)), default=-1) + 1
         places = bar.label_places(width)
         free = (
@@ -301,13 +292,6 @@ class Screen:
         """A text that is safe to print on one line."""
         return "".join(glyph.shown for glyph in one_line(text, self.encoding))
 
-    def mark(self, entity: Entity, verdict: EntityVerdict, colors: dict[str, str]) -> Mark:
-        """The look of an entity: in its label's color, or in its verdict's."""
-        strokes = self.strokes[verdict]
-        name = one_line(f"{strokes.sign} {entity.label}".lstrip(), self.encoding)
-        style = Style.null() if self.plain else Style(color=VERDICT_COLORS[verdict] or colors[entity.label])
-        return Mark(entity, name, style, strokes)
-
     def words(self, line: Line, marks: Iterable[Mark], bars: Iterable[LineBar]) -> Text:
         """A line of text; each character has the color of the shortest entity around it."""
         styles = [Style(dim=True) if glyph.escaped and not self.plain else Style.null() for glyph in line.glyphs]
@@ -316,7 +300,8 @@ class Screen:
                 for place in line.places(span):
                     styles[place] += mark.bold
         borders = {0, *(border for bar in bars for piece in bar.fragments for border in piece)}
-        isolated = not self.plain and any(glyph.right_to_left for glyph in line.glyphs)
+        shown = (character for glyph in line.glyphs if not glyph.escaped for character in glyph.shown)
+        isolated = not self.plain and any(unicodedata.bidirectional(each) in RIGHT_TO_LEFT for each in shown)
         cells = []
         for glyph, column, style in zip(line.glyphs, line.left, styles, strict=False):
             if isolated and column in borders:
@@ -360,13 +345,20 @@ def show(
     colors = label_colors([*labels, *(entity.label for entity, _ in verdicts)])
     if not document.text:
         screen.note("(empty text)")
-    marks = [screen.mark(entity, verdict, colors) for entity, verdict in verdicts if not misfit(entity, document)]
+    marks, notes = [], []
+    for entity, verdict in verdicts:
+        if note := misfit(entity, document):
+            notes.append(screen.name(note))
+            continue
+        strokes = screen.strokes[verdict]
+        name = one_line(f"{strokes.sign} {entity.label}".lstrip(), screen.encoding)
+        style = Style.null() if screen.plain else Style(color=VERDICT_COLORS[verdict] or colors[entity.label])
+        marks.append(Mark(entity, name, style, strokes))
     show_text(document.text, marks, screen, limit)
     if not verdicts and document.text:
         screen.note("(no entities)")
-    for entity, _ in verdicts:
-        if note := misfit(entity, document):
-            screen.note(screen.name(note))
+    for note in notes:
+        screen.note(note)
     if gold is not None:
         counts = Counter(verdict for _, verdict in verdicts)
         signs = [
