@@ -3,7 +3,9 @@
 import hashlib
 from collections import Counter
 
-from wingspan.corpora.coverage import auto_overlap, auto_width, measure_coverage
+from coverages import measure_coverage
+
+from wingspan.corpora.coverage import auto_overlap, auto_width
 from wingspan.corpora.demo import corpus, memorizer
 from wingspan.corpora.segment import Segmenting, place, segment
 from wingspan.corpora.words import split_words

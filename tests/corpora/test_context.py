@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+from coverages import measure_coverage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.coverage import measure_coverage
 from wingspan.corpora.segment import Segmenting, place, segment, segment_all, segment_rows
 from wingspan.text import Document, Entity, Sentence, Span
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
+from coverages import measure_coverage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wingspan.corpora.coverage import Census, Coverage, auto_overlap, auto_width, measure_coverage
+from wingspan.corpora.coverage import Census, Coverage, auto_overlap, auto_width
 from wingspan.corpora.segment import Segmenting, place, segment
 from wingspan.text import Document, Entity, Sentence, Span
 

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from coverages import measure_coverage
 
 from trainings import dev_documents, tiny, train_documents
 from wingspan.corpora import segment
-from wingspan.corpora.coverage import measure_coverage
 from wingspan.corpora.fragments import arranged
 from wingspan.corpora.segment import Segmenting, segment_all
 from wingspan.corpora.words import SPLITTERS

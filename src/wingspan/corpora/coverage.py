@@ -167,32 +167,6 @@ class Census:
         return sizes
 
 
-def measure_coverage(
-    documents: Iterable[Document],
-    segmenting: Segmenting,
-    *,
-    max_width: int | None,
-    measure: Measure | None = None,
-    overlap: Overlap = "nested",
-    one_label_per_span: bool = True,
-    discontinuous: bool = False,
-    tags: bool = False,
-    pieces: bool = False,
-    gold: bool = False,
-) -> Coverage:
-    """The share of gold entities that a model with these limits can find, by default in the sentences of prediction."""
-    census = Census(segmenting, measure, gold)
-    return census.coverage(
-        census.sentences(documents),
-        max_width=max_width,
-        overlap=overlap,
-        one_label_per_span=one_label_per_span,
-        discontinuous=discontinuous,
-        tags=tags,
-        pieces=pieces,
-    )
-
-
 def width_of(span: Span, sentence: Sentence, units: Measure | None = None) -> int:
     """The width of a span in words, or in the units of the measure."""
     return span.width if units is None else sum(units(sentence.words[span.start : span.end]))
