@@ -20,7 +20,7 @@ from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, 
 from wingspan.evaluation.calibration import Calibration
 from wingspan.files import staged_folder
 from wingspan.labels import LabelSet
-from wingspan.model import tensors
+from wingspan.model import States, tensors
 from wingspan.objectives import Thresholds, threshold_of
 from wingspan.recipe import Learner, Recipe
 from wingspan.text import Document, Entity, Sentence, Span, without_gold
@@ -216,10 +216,11 @@ class Recognizer:
         options = {} if temperature == 1.0 else {"temperature": temperature}
         entities = entities_found(reader.decode(states, threshold, **options), inside, self.labels)
         if links is None:
-            return Decoded(inside, entities, None)
+            return Decoded(inside, entities, None, states)
         least = least_chances(self.recipe, self.labels, threshold, least_chance, temperature)
         fragments, left, right, distance = links.read_fragments(states, least)
-        return Decoded(inside, entities, Linkable(fragments, left, right, distance, inside.core, temperature))
+        linkable = Linkable(fragments, left, right, distance, inside.core, temperature)
+        return Decoded(inside, entities, linkable, states)
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:
@@ -245,6 +246,7 @@ class Decoded(NamedTuple):
     inputs: Inputs  # arrays, narrowed
     entities: list[list[Entity]]
     linkable: Linkable | None
+    states: States
 
 
 def join_fragments(

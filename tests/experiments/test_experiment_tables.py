@@ -8,9 +8,8 @@ import pytest
 from wingspan.evaluation.scores import Counts
 from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, System
 from wingspan.experiments.results import (
-    CellKey,
     curves,
-    make_tables,
+    make_table,
     p_value,
     p_values,
     provenance,
@@ -47,7 +46,12 @@ RESULTS = {
     ("b_1 & <both>", "one", 1.0): [line(73.0), line(74.5), line(76.0)],
     ("plain", "two|2", 1.0): [line(50.0, "two|2"), line(50.0, "two|2")],
 }
-SURE = CellKey("b_1 & <both>", "one", 1.0, "test")
+SURE = ("b_1 & <both>", "one", 1.0, "test")
+
+
+def make_tables(plan, *arguments):
+    parts = product(plan.evaluate, plan.figures)
+    return [make_table(plan, arguments[0], part, figure, *arguments[1:]) for part, figure in parts]
 
 
 def test_mean_deviation_best_and_what_is_missing():
@@ -84,7 +88,7 @@ def test_other_figures_and_labels_a_run_has_not_seen():
     precision, label = make_tables(plan, results, {SURE: 0.001})
     assert precision.rows[0][1][0].text == "72.00 ± 1.41 (n=2)"
     assert label.title == "Trial: test Some.thing F1"
-    assert label.rows[0][1][0].spread.mean == 15.0
+    assert label.rows[0][1][0].facts["mean"] == 15.0
     assert not any(note.startswith("†") for note in precision.notes)
 
 
@@ -157,7 +161,7 @@ def test_several_seeds_are_tested_together_and_corrected_for_the_corpora():
         for corpus in ("one", "two|2")
     }
     found = p_values(PLAN, results, lambda line, part: answers[line["name"]])
-    assert set(found) == {CellKey("b_1 & <both>", corpus, 1.0, "test") for corpus in ("one", "two|2")}
+    assert set(found) == {("b_1 & <both>", corpus, 1.0, "test") for corpus in ("one", "two|2")}
     alone = p_value([answers["plain"]] * 2, [answers["b_1 & <both>"]] * 2)
     assert list(found.values()) == [2 * alone, 2 * alone]  # Holm: the smallest of two times two, and no less after it
     assert alone < 0.005

@@ -19,9 +19,8 @@ from wingspan.recipes import find, variants
 from wingspan.recipes.typed_spans import paper
 from wingspan.text import Document, Entity, Span
 from wingspan.training.fit import fit
-from wingspan.training.loop import TrainingData, TrainingRun, collator
+from wingspan.training.loop import TrainingData, TrainingRun, accelerator_for, collator
 from wingspan.training.loop import train as train_loop
-from wingspan.training.processes import accelerator_for
 from wingspan.training.run import prepare
 
 PAPER = find("typed_spans/paper")

@@ -25,13 +25,13 @@ from wingspan.cli import main
 from wingspan.encoders.loading import set_dropout
 from wingspan.encoders.lora import Lora
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.experiments.run import speak_into
 from wingspan.recipe import Phase, Recipe
 from wingspan.recipe_json import override
 from wingspan.recognizer import Recognizer
 from wingspan.training.fit import fit
-from wingspan.training.loop import Progress, TrainingData, TrainingRun
+from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
 from wingspan.training.loop import train as train_loop
-from wingspan.training.processes import accelerator_for, speak_into
 
 torch.set_num_threads(1)
 train_documents()

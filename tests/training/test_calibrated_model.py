@@ -18,7 +18,7 @@ from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
 from wingspan.recipe import Recipe, Term
-from wingspan.training.finish import FEWEST, ContestedDecisions, fit_calibration, sentence_batches
+from wingspan.training.finish import FEWEST, decisions, fit_calibration, sentence_batches
 
 TEXTS = ["Aspirin lowers BRCA1 in the cell .", "A drug and a gene , or two of them .", ""]
 
@@ -151,10 +151,8 @@ def test_the_fitted_temperature_is_that_of_all_decisions(reader):
     model = READERS[reader]()
     model.labels = LABELS
     documents = dev_documents(6)
-    contested = ContestedDecisions(model)
-    for rows in sentence_batches(model, documents, 3):
-        contested.add(rows)
-    logits, target = contested.arrays()
+    decided = [decisions(model, rows) for rows in sentence_batches(model, documents, 3)]
+    logits, target = (np.concatenate(part) for part in zip(*decided, strict=True))
     assert len(target) >= FEWEST
     assert fit_calibration(model, documents).temperature == pytest.approx(fit_temperature(logits, target), rel=1e-5)
     with pytest.raises(ValueError, match="only 0 decisions"):

@@ -42,7 +42,7 @@ def test_documents_carry_the_name_of_their_corpus_and_the_first_is_the_target(fo
     assert [document.dataset for document in plan.training] == ["drugs", "genes", "genes"]
     assert (drugs.labels, genes.annotates, genes.weight, plan.settings) == (("Drug",), ("Gene",), 1.0, {})
     assert plan.labels.meanings() == (("drugs", None), ("drugs", "Drug"), ("genes", None), ("genes", "Gene"))
-    assert plan.named("genes") is genes
+    assert genes.name == "genes"
 
 
 def test_declarations_are_taken_as_they_are(folder):

@@ -16,8 +16,7 @@ from wingspan.recipe import Phase, Term
 from wingspan.training import loop
 from wingspan.training.corpora import Corpora
 from wingspan.training.journal import read_journal
-from wingspan.training.loop import TrainingData, train
-from wingspan.training.processes import accelerator_for
+from wingspan.training.loop import TrainingData, accelerator_for, train
 from wingspan.training.run import TrainingJob, train_seeds
 from wingspan.training.state import latest_state, load_position
 

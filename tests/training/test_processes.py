@@ -11,7 +11,7 @@ import wingspan
 from trainings import save_corpora
 from wingspan.text import Document
 from wingspan.training.journal import read_journal
-from wingspan.training.processes import part_of, shared_out
+from wingspan.training.loop import part_of, shared_out
 from wingspan.training.state import claim, latest_state, load_position
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch has no gloo here")

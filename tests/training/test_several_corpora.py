@@ -139,8 +139,9 @@ def test_shared_labels_with_a_map_are_the_targets(tmp_path):
     (tmp_path / "map.tsv").write_text(MAP)
     plan = read_corpora(save_two(tmp_path, 'label_map = "map.tsv"', 'heads = "shared"'))
     assert plan.labels.names() == (None, "Chemical", "Disease")
-    assert plan.named("genes").labels == ("Disease",)
-    assert {entity.label for d in plan.named("genes").train for entity in d.entities} == {"Disease"}
+    genes = plan.corpora[1]
+    assert (genes.name, genes.labels) == ("genes", ("Disease",))
+    assert {entity.label for d in genes.train for entity in d.entities} == {"Disease"}
     assert plan.labels.silent().tolist() == [[False, False, False], [False, True, False]]
     negative = replace(plan, silence="negative").labels
     assert not negative.silent().any()

@@ -116,7 +116,6 @@ def identity(
     recipe, encoder = run.system.recipe, run.system.encoder
     if recipe.endswith(".py"):
         recipe = hashlib.sha256(Path(recipe).read_bytes()).hexdigest()
-    lexicon = run.corpus.lexicon
     facts = {
         "recipe": recipe,
         "encoder": Path(encoder).name if encoder is not None and Path(encoder).is_dir() else encoder,
@@ -126,7 +125,7 @@ def identity(
         "seed": run.seed,
         "fraction": run.fraction,
     }
-    if lexicon is not None:
+    if (lexicon := run.corpus.lexicon) is not None:
         facts["lexicon"] = lexicon if lexicon == "corpus" else hashlib.sha256(Path(lexicon).read_bytes()).hexdigest()
     if on_leak == "allow":
         facts["on_leak"] = on_leak
@@ -139,14 +138,27 @@ def read_plan(path: Path) -> ExperimentPlan:
     systems = [_system(item, path) for item in table.need("recipes", tables, "a list of recipes")]
     corpora = [_corpus(item, path) for item in table.need("corpora", tables, "a list of tables, [[corpora]]")]
     encoder = table.take("encoder", word, "an encoder as --encoder takes it", None)
+    for at, system in enumerate(systems):  # the plan's encoder where the recipe names none
+        name = system.encoder or encoder
+        folder = path.parent / name if name is not None else None
+        systems[at] = replace(system, encoder=str(folder) if folder is not None and folder.is_dir() else name)
+
+    def share(value: Any) -> float | None:
+        part = number(value)
+        return part if part is not None and 0 < part <= 1 else None
+
+    def leak_choice(value: Any) -> OnLeak | None:
+        choices: tuple[OnLeak, ...] = get_args(OnLeak)
+        return next((choice for choice in choices if choice == value), None)
+
     plan = ExperimentPlan(
         title=table.take("title", word, "a text", path.stem),
         output=table.need("output", here, "a folder for the results"),
-        systems=tuple(_with_encoder(system, encoder, path.parent) for system in systems),
+        systems=tuple(systems),
         corpora=tuple(corpora),
         settings=table.take("set", settings, "a table of settings", {}),
         seeds=table.take("seeds", several(whole), "a list of different whole numbers", (1, 2, 3)),
-        fractions=table.take("fractions", several(_share), "a list of different shares above 0, up to 1", (1.0,)),
+        fractions=table.take("fractions", several(share), "a list of different shares above 0, up to 1", (1.0,)),
         evaluate=table.take("evaluate", several(part_name), 'a list of "dev" and "test"', PARTS),
         figures=table.take("figures", several(figure_name), 'a list such as ["micro.f1", "macro.f1"]', ("micro.f1",)),
         baseline=table.take("baseline", word, "the name of a recipe of this plan", None),
@@ -158,11 +170,25 @@ def read_plan(path: Path) -> ExperimentPlan:
         checkpoints=table.take("checkpoints", flag, "true or false", False),
         keep_models=table.take("keep_models", flag, "true or false", False),
         keep_predictions=table.take("keep_predictions", flag, "true or false", False),
-        on_leak=table.take("on_leak", _on_leak, '"drop", "stop" or "allow"', "drop"),
+        on_leak=table.take("on_leak", leak_choice, '"drop", "stop" or "allow"', "drop"),
         commit=table.take("commit", word, "a text", None),
     )
     table.close()
-    return _checked(plan, path)
+    for kind, names in (("recipes", [s.name for s in plan.systems]), ("corpora", [c.name for c in plan.corpora])):
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"{path}: two {kind} are called {twice[0]!r}; give each its own name")
+    known = [system.name for system in plan.systems]
+    if plan.baseline is not None and plan.baseline not in known:
+        among = ", ".join(map(repr, known))
+        raise ValueError(f"{path}: the baseline {plan.baseline!r} is none of the recipes {among}")
+    for corpus in plan.corpora:
+        missing = [part for part in plan.evaluate if part not in corpus.files()]
+        if missing and corpus.several is None:
+            raise ValueError(
+                f"{path}: corpus {corpus.name!r} has no {missing[0]} file; give one, or set evaluate without it"
+            )
+    return plan
 
 
 def _system(item: Any, path: Path) -> System:
@@ -189,7 +215,15 @@ def _corpus(item: Any, path: Path) -> PlannedCorpus:
     name = table.need("name", word, "a text")
     table.place = f"{path}: corpus {name!r}"
     together = table.take("corpora", here, "a corpora.toml", None)
-    files = (lambda value: _paths(value, here), "a file, or a list of files")
+
+    def paths(value: Any) -> tuple[Path, ...] | None:
+        return several(here)([value] if isinstance(value, str) else value)
+
+    def lexicon(value: Any) -> str | None:
+        path = here(value) if value != "corpus" else None
+        return str(path) if path is not None else word(value)
+
+    files = (paths, "a file, or a list of files")
     corpus = PlannedCorpus(
         name,
         table.need("train", *files) if together is None else table.take("train", *files, ()),
@@ -197,7 +231,7 @@ def _corpus(item: Any, path: Path) -> PlannedCorpus:
         table.take("test", here, "a file", None),
         table.take("format", word, "the name of a format", None),
         table.take("set", settings, "a table of settings", {}),
-        table.take("lexicon", lambda value: _lexicon(value, here), "a lexicon, as --lexicon takes it", None),
+        table.take("lexicon", lexicon, "a lexicon, as --lexicon takes it", None),
         together,
     )
     table.close()
@@ -216,31 +250,6 @@ def _entry(item: Any, path: Path, single: str | None, where: str) -> TomlTable:
     return TomlTable(item, f"{path}: {where}" + (f" {name!r}" if name else ""))
 
 
-def _with_encoder(system: System, encoder: str | None, folder: Path) -> System:
-    """The plan's encoder where the recipe names none; a folder may be relative to the plan."""
-    name = system.encoder or encoder
-    return replace(system, encoder=str(folder / name) if name is not None and (folder / name).is_dir() else name)
-
-
-def _paths(value: Any, here: Any) -> tuple[Path, ...] | None:
-    return (here(value),) if isinstance(value, str) else several(here)(value)
-
-
-def _lexicon(value: Any, here: Any) -> str | None:
-    path = None if value == "corpus" else here(value)
-    return str(path) if path is not None else word(value)
-
-
-def _on_leak(value: Any) -> OnLeak | None:
-    choices: tuple[OnLeak, ...] = get_args(OnLeak)
-    return next((choice for choice in choices if choice == value), None)
-
-
-def _share(value: Any) -> float | None:
-    share = number(value)
-    return share if share is not None and 0 < share <= 1 else None
-
-
 def part_name(value: Any) -> str | None:
     """The value if it names a scored part."""
     return value if value in PARTS else None
@@ -251,24 +260,6 @@ def figure_name(value: Any) -> str | None:
     return value if isinstance(value, str) and FIGURE.fullmatch(value) else None
 
 
-def _checked(plan: ExperimentPlan, path: Path) -> ExperimentPlan:
-    """The plan, if its keys agree with each other."""
-    for kind, names in (("recipes", [s.name for s in plan.systems]), ("corpora", [c.name for c in plan.corpora])):
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f"{path}: two {kind} are called {twice[0]!r}; give each its own name")
-    if plan.baseline is not None and plan.baseline not in [system.name for system in plan.systems]:
-        known = ", ".join(repr(system.name) for system in plan.systems)
-        raise ValueError(f"{path}: the baseline {plan.baseline!r} is none of the recipes {known}")
-    for corpus in plan.corpora:
-        missing = [part for part in plan.evaluate if part not in corpus.files()]
-        if missing and corpus.several is None:
-            raise ValueError(
-                f"{path}: corpus {corpus.name!r} has no {missing[0]} file; give one, or set evaluate without it"
-            )
-    return plan
-
-
 def fraction_of(documents: Sequence[Document], fraction: float, seed: int) -> list[Document]:
     """A share of the documents for learning curves: whole groups, at least one.
 
@@ -276,9 +267,7 @@ def fraction_of(documents: Sequence[Document], fraction: float, seed: int) -> li
     """
     if fraction >= 1:
         return list(documents)
-    names = [
-        f"row {n}" if document.group is None else f"group {document.group}" for n, document in enumerate(documents)
-    ]
+    names = [f"row {n}" if row.group is None else f"group {row.group}" for n, row in enumerate(documents)]
     sizes = Counter(names)
     kept: set[str] = set()
     number = 0

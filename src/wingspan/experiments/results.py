@@ -1,18 +1,17 @@
 """The tables of an experiment: one row per recipe, one column per corpus, mean and deviation over seeds.
 
-Recipes that differ from the baseline by more than chance are marked, published figures get a column of their own, and
-the notes below each table say what was run on what.
+Significant differences from the baseline are marked; notes below each table say what was run on what.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,53 +30,24 @@ Results = Mapping[tuple[str, str, float], Sequence[Mapping[str, Any]]]
 """Lines of finished runs by recipe name, corpus name and fraction, one per finished seed."""
 
 
-class CellKey(NamedTuple):
-    """What a cell is about: a recipe trained on a fraction of a corpus and scored on a part of it."""
-
-    system: str
-    corpus: str
-    fraction: float
-    part: str
+Key = tuple[str, str, float, str]
+"""A recipe, a corpus, the fraction it was trained on, and the part that was scored."""
+PublishedFigures = tuple[str, str, Mapping[tuple[str, str], tuple[float, str]]]
+"""The part, the figure, and by recipe and corpus each value with its source."""
 
 
-@dataclass(frozen=True)
-class ResultCell:
-    """One entry: a mean over seeds, or a published figure with the letter of its source, or nothing."""
+class ResultCell(NamedTuple):
+    """One entry: a mean over seeds, a published figure, or nothing."""
 
-    spread: Spread | None = None
-    missing: int = 0
-    """Planned seeds that are not finished."""
+    text: str = "–"
+    mark: str = ""
+    """The mark of a significant difference, or the letter of a published figure's source."""
     best: bool = False
-    p: float | None = None
-    """The p-value of the difference from the baseline."""
-    published: float | None = None
-    source: str = ""
-
-    @property
-    def mark(self) -> str:
-        """The mark of a significant difference, or the letter of a published figure's source."""
-        reached = (mark for mark, level in LEVELS.items() if self.p is not None and self.p < level)
-        return next(reached, self.source)
-
-    @property
-    def text(self) -> str:
-        """The entry without emphasis or mark."""
-        if self.published is not None:
-            return f"{self.published:.2f}"
-        if self.spread is None:
-            return "–"
-        return f"{self.spread} (n={len(self.spread.values)})" if self.missing else str(self.spread)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cell as plain data."""
-        if self.published is not None:
-            return {"published": self.published, "source": self.source}
-        figures = self.spread.to_dict() if self.spread is not None else {}
-        return {**figures, "missing": self.missing, "best": self.best, "p": self.p}
+    facts: Mapping[str, Any] = MappingProxyType({"missing": 0, "best": False, "p": None})
+    """The cell as plain data."""
 
 
-@dataclass(frozen=True)
-class ResultTable:
+class ResultTable(NamedTuple):
     """One table, ready to be written or shown."""
 
     title: str
@@ -87,7 +57,7 @@ class ResultTable:
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain data."""
-        rows = [{"name": name, "cells": [cell.to_dict() for cell in cells]} for name, cells in self.rows]
+        rows = [{"name": name, "cells": [dict(cell.facts) for cell in cells]} for name, cells in self.rows]
         return {"title": self.title, "columns": list(self.columns), "rows": rows, "notes": list(self.notes)}
 
     def to_markdown(self) -> str:
@@ -106,50 +76,49 @@ class ResultTable:
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]).rstrip() + "\n"
 
 
-def make_tables(
-    plan: ExperimentPlan,
-    results: Results,
-    p_values: Mapping[CellKey, float],
-    remarks: Sequence[str] = (),
-    published: Published | None = None,
-) -> list[ResultTable]:
-    """One table for each part and figure of the plan, with the remarks below each."""
-    return [
-        _make_table(plan, results, part, figure, p_values, remarks, published)
-        for part, figure in product(plan.evaluate, plan.figures)
-    ]
-
-
-def _make_table(
+def make_table(
     plan: ExperimentPlan,
     results: Results,
     part: str,
     figure: str,
-    p_values: Mapping[CellKey, float],
-    remarks: Sequence[str],
-    published: Published | None,
+    p_values: Mapping[Key, float],
+    remarks: Sequence[str] = (),
+    published: PublishedFigures | None = None,
 ) -> ResultTable:
     """Recipes down, corpora and fractions across; published figures beside the corpus they are of."""
-    if published is not None and (published.part, published.figure) != (part, figure):
-        published = None
-    tested = {key: p for key, p in p_values.items() if key.part == part and figure == "micro.f1"}
-    columns: dict[str, tuple[ResultCell, ...]] = {}
+    names, baseline = [system.name for system in plan.systems], plan.baseline or plan.systems[0].name
+    tested = {key: p for key, p in p_values.items() if key[-1] == part and figure == "micro.f1"}
+    values = published[2] if published is not None and published[:2] == (part, figure) else {}
+    sources = list(dict.fromkeys(source for _, source in values.values()))
+    letters = {source: ascii_lowercase[at % 26] if len(sources) > 1 else "" for at, source in enumerate(sources)}
+    columns: dict[str, list[ResultCell]] = {}
     for corpus in plan.corpora:
         for fraction in plan.fractions:
-            name = corpus.name if plan.fractions == (1.0,) else f"{corpus.name}, {100 * fraction:g} %"
-            keys = [CellKey(system.name, corpus.name, fraction, part) for system in plan.systems]
-            spreads = [over_lines(results.get(key[:3], ()), part, figure) for key in keys]
-            columns[name] = _column(spreads, len(plan.seeds), [tested.get(key) for key in keys])
-        if published is not None and any(name == corpus.name for _, name in published.values):
-            columns[f"{corpus.name}, published"] = tuple(
-                published.cell(system.name, corpus.name) for system in plan.systems
-            )
-    notes = [_seeds_note(plan, columns.values()), *([_marks_note(plan, results, part)] if tested else []), *remarks]
-    if published is not None:
-        notes += [
-            f"Published{f' {letter}' if letter else ''}: {source}" for source, letter in published.letters.items()
-        ]
-    rows = zip([system.name for system in plan.systems], zip(*columns.values(), strict=True), strict=True)
+            title = corpus.name if plan.fractions == (1.0,) else f"{corpus.name}, {100 * fraction:g} %"
+            spreads = [over_lines(results.get((name, corpus.name, fraction), ()), part, figure) for name in names]
+            ps = [tested.get((name, corpus.name, fraction, part)) for name in names]
+            columns[title] = _column(spreads, len(plan.seeds), ps)
+        if any(name == corpus.name for _, name in values):
+            cells = columns[f"{corpus.name}, published"] = [ResultCell()] * len(names)
+            for at, name in enumerate(names):
+                if (name, corpus.name) in values:
+                    value, source = values[name, corpus.name]
+                    facts = {"published": value, "source": letters[source]}
+                    cells[at] = ResultCell(f"{value:.2f}", letters[source], False, facts)
+    notes = [f"Mean ± standard deviation over {len(plan.seeds)} seeds; the best of a column is bold."]
+    if len(plan.seeds) == 1:
+        notes = [f"One run each, seed {plan.seeds[0]}; the best of a column is bold."]
+    if any(cell.facts.get("missing") for column in columns.values() for cell in column):
+        notes[0] += " Runs are missing: (n=...) is the number of finished ones."
+    if tested:
+        fewest = min(line[part]["document_macro"]["documents"] for lines in results.values() for line in lines)
+        levels = ", ".join(f"{mark} p < {level:g}" for mark, level in reversed(LEVELS.items()))
+        few = f" With {fewest} documents the test can hardly say anything." if fewest < FEW else ""
+        test = "two-sided, over documents and seeds, Holm-corrected for the columns"
+        notes.append(f"{levels} against {baseline}: {test}.{few}")
+    notes += remarks
+    notes += [f"Published{f' {letter}' if letter else ''}: {source}" for source, letter in letters.items()]
+    rows = zip(names, zip(*columns.values(), strict=True), strict=True)
     return ResultTable(f"{plan.title}: {part} {in_words(figure)}", tuple(columns), tuple(rows), tuple(notes))
 
 
@@ -164,36 +133,19 @@ def over_lines(lines: Sequence[Mapping[str, Any]], part: str, figure: str) -> Sp
     return spread(values) if values else None
 
 
-def _column(spreads: Sequence[Spread | None], seeds: int, ps: Sequence[float | None]) -> tuple[ResultCell, ...]:
+def _column(spreads: Sequence[Spread | None], seeds: int, ps: Sequence[float | None]) -> list[ResultCell]:
     """One column; the best mean, as printed, is emphasized where means differ."""
-    means = [f"{spread.mean:.2f}" if spread is not None else None for spread in spreads]
-    distinct = {mean for mean in means if mean is not None}
-    top = max(distinct, key=float) if len(distinct) > 1 else None
-    return tuple(
-        ResultCell(spread, seeds - (len(spread.values) if spread else 0), mean is not None and mean == top, p)
-        for spread, mean, p in zip(spreads, means, ps, strict=True)
-    )
-
-
-def _seeds_note(plan: ExperimentPlan, columns: Iterable[Sequence[ResultCell]]) -> str:
-    """What the numbers are, and whether any are still to come."""
-    seeds = len(plan.seeds)
-    what = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else f"One run each, seed {plan.seeds[0]}"
-    missing = any(cell.missing for column in columns for cell in column)
-    return f"{what}; the best of a column is bold." + (
-        " Runs are missing: (n=...) is the number of finished ones." if missing else ""
-    )
-
-
-def _marks_note(plan: ExperimentPlan, results: Results, part: str) -> str:
-    """What the marks mean, with a warning where there are few documents."""
-    fewest = min(line[part]["document_macro"]["documents"] for lines in results.values() for line in lines)
-    levels = ", ".join(f"{mark} p < {level:g}" for mark, level in reversed(LEVELS.items()))
-    few = f" With {fewest} documents the test can hardly say anything." if fewest < FEW else ""
-    return (
-        f"{levels} against {plan.baseline or plan.systems[0].name}: two-sided, over documents and seeds, "
-        f"Holm-corrected for the columns.{few}"
-    )
+    means = {f"{spread.mean:.2f}" for spread in spreads if spread is not None}
+    top = max(means, key=float) if len(means) > 1 else None
+    cells = []
+    for over, p in zip(spreads, ps, strict=True):
+        missing = seeds - (len(over.values) if over else 0)
+        best = over is not None and f"{over.mean:.2f}" == top
+        text = "–" if over is None else f"{over} (n={len(over.values)})" if missing else str(over)
+        mark = next((mark for mark, level in LEVELS.items() if p is not None and p < level), "")
+        figures = over.to_dict() if over is not None else {}
+        cells.append(ResultCell(text, mark, best, {**figures, "missing": missing, "best": best, "p": p}))
+    return cells
 
 
 def in_words(figure: str) -> str:
@@ -204,20 +156,22 @@ def in_words(figure: str) -> str:
 
 # Significance: a paired test over documents and seeds.
 
-Documents = Callable[[Mapping[str, Any], str], Sequence[Counts]]
-"""The counts of every document of a part, for the line of a run."""
 
+def p_values(
+    plan: ExperimentPlan, results: Results, documents: Callable[[Mapping[str, Any], str], Sequence[Counts]]
+) -> dict[Key, float]:
+    """For each recipe but the baseline, two-sided, micro F1; corrected for the corpora that it is tried on (Holm).
 
-def p_values(plan: ExperimentPlan, results: Results, documents: Documents) -> dict[CellKey, float]:
-    """For each recipe but the baseline, two-sided, micro F1; corrected for the corpora that it is tried on (Holm)."""
+    `documents` gives the counts of every document of a part, for the line of a run.
+    """
     baseline = plan.baseline or plan.systems[0].name
-    corrected: dict[CellKey, float] = {}
+    corrected: dict[Key, float] = {}
     for part, system in product(plan.evaluate, plan.systems):
-        raw: dict[CellKey, float] = {}
+        raw: dict[Key, float] = {}
         for corpus, fraction in product(plan.corpora, plan.fractions):
             first, second = (results.get((name, corpus.name, fraction)) for name in (baseline, system.name))
             if system.name != baseline and first and second:
-                raw[CellKey(system.name, corpus.name, fraction, part)] = p_value(
+                raw[system.name, corpus.name, fraction, part] = p_value(
                     [documents(line, part) for line in first], [documents(line, part) for line in second]
                 )
         corrected |= dict(zip(raw, holm(list(raw.values())), strict=True))
@@ -247,88 +201,56 @@ def provenance(plan: ExperimentPlan, results: Results) -> list[str]:
         "Device": [line["device"] for line in lines],
         "Commit": [line["commit"] or "not given" for line in lines],
     }
-    runs = ". ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in facts.items())
+    remarks = [". ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in facts.items()) + "."]
     prints = {line["corpus"]["name"]: line["corpus"]["fingerprints"] for line in lines}
-    corpora = [f"{corpus.name}: {_contents(prints[corpus.name])}" for corpus in plan.corpora if corpus.name in prints]
-    leaks = {line["corpus"]["name"]: line.get("leaks", {}) for line in lines}
+    corpora = []
+    for name in (corpus.name for corpus in plan.corpora if corpus.name in prints):
+        parts = []
+        for part in ("train", *PARTS):
+            if part in prints[name]:
+                digest, documents, entities = prints[name][part].removeprefix("sha256:").split("-")
+                parts.append(f"{part} {int(documents):,} documents with {int(entities):,} entities ({digest[:8]})")
+        corpora.append(f"{name}: {', '.join(parts)}")
+    remarks.append("; ".join(corpora) + ".")
     handling = {"drop": "dropped", "allow": "trained on all the same"}
-    return [f"{runs}.", "; ".join(corpora) + "."] + [
-        f"{name}: {about['leaking_train_documents']:,} training documents are in dev or test, "
-        f"{handling[about['on_leak']]}."
-        for name, about in leaks.items()
-        if about.get("leaking_train_documents")
-    ]
-
-
-def _contents(fingerprints: Mapping[str, str]) -> str:
-    """Documents and entities of each part, with the beginning of its fingerprint."""
-    described = []
-    for part in ("train", *PARTS):
-        if part in fingerprints:
-            digest, documents, entities = fingerprints[part].removeprefix("sha256:").split("-")
-            described.append(f"{part} {int(documents):,} documents with {int(entities):,} entities ({digest[:8]})")
-    return ", ".join(described)
+    for name, leaks in {line["corpus"]["name"]: line.get("leaks", {}) for line in lines}.items():
+        if count := leaks.get("leaking_train_documents"):
+            remarks.append(f"{name}: {count:,} training documents are in dev or test, {handling[leaks['on_leak']]}.")
+    return remarks
 
 
 # Published figures, from a TOML file with their sources.
 
 
-@dataclass(frozen=True)
-class Published:
-    """Published values of one figure, by the names of recipe and corpus in the plan."""
-
-    part: str
-    figure: str
-    values: dict[tuple[str, str], tuple[float, str]]
-    """Each value with its source."""
-
-    @property
-    def letters(self) -> dict[str, str]:
-        """Every source once, in order, with a letter where there is more than one."""
-        sources = list(dict.fromkeys(source for _, source in self.values.values()))
-        return {source: ascii_lowercase[at % 26] if len(sources) > 1 else "" for at, source in enumerate(sources)}
-
-    def cell(self, system: str, corpus: str) -> ResultCell:
-        """The cell of a recipe and corpus, empty where nothing is published."""
-        if (system, corpus) not in self.values:
-            return ResultCell()
-        value, source = self.values[system, corpus]
-        return ResultCell(published=value, source=self.letters[source])
-
-
-def read_published(path: Path, plan: ExperimentPlan) -> Published:
+def read_published(path: Path, plan: ExperimentPlan) -> PublishedFigures:
     """Reads the file and checks that its recipes and corpora are in the plan."""
+
+    def check_known(kind: str, name: str, names: Sequence[str]) -> None:
+        if name not in names:
+            raise ValueError(f"{path}: the plan has no {kind} {name!r}; there are {', '.join(map(repr, names))}")
+
+    def as_table(value: Any) -> dict[str, Any] | None:
+        return value if isinstance(value, dict) else None
+
     table = load_toml(path)
     source = table.need("source", word, "the paper and table the figures are from")
     part = table.take("part", part_name, "dev or test", "test")
     figure = table.take("figure", figure_name, "such as micro.f1", "micro.f1")
-    scores = table.need("scores", _table, "a table for each recipe, [scores.NAME]")
+    scores = table.need("scores", as_table, "a table for each recipe, [scores.NAME]")
     table.close()
     values: dict[tuple[str, str], tuple[float, str]] = {}
     for system, row in scores.items():
-        _check_known(system, [system.name for system in plan.systems], path, "recipe")
-        for corpus, content in (_table(row) or {}).items():
-            _check_known(corpus, [corpus.name for corpus in plan.corpora], path, "corpus")
-            fields = content if isinstance(content, dict) else {"value": content}
-            entry = TomlTable(fields, f"{path}: {system}, {corpus}")
+        check_known("recipe", system, [system.name for system in plan.systems])
+        for corpus, content in (as_table(row) or {}).items():
+            check_known("corpus", corpus, [corpus.name for corpus in plan.corpora])
+            entry = TomlTable(as_table(content) or {"value": content}, f"{path}: {system}, {corpus}")
             value = entry.need("value", number, "a number")
             values[system, corpus] = value, entry.take("source", word, "a text", source)
             entry.close()
-    return Published(part, figure, values)
-
-
-def _check_known(name: str, names: Sequence[str], path: Path, kind: str) -> None:
-    if name not in names:
-        raise ValueError(f"{path}: the plan has no {kind} {name!r}; there are {', '.join(map(repr, names))}")
-
-
-def _table(value: Any) -> dict[str, Any] | None:
-    return value if isinstance(value, dict) else None
+    return part, figure, values
 
 
 # Learning curves: a figure over the share of training documents, one line per recipe.
-
-Series = dict[str, tuple[list[float], list[float]]]
 
 
 def write_curves(plan: ExperimentPlan, results: Results) -> list[Path]:
@@ -348,10 +270,10 @@ def write_curves(plan: ExperimentPlan, results: Results) -> list[Path]:
     return written
 
 
-def curves(plan: ExperimentPlan, results: Results) -> Iterator[tuple[str, str, str, Series]]:
+def curves(plan: ExperimentPlan, results: Results) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """For each corpus, part and figure: shares in percent and means over the finished seeds, by recipe."""
     for corpus, part, figure in product(plan.corpora, plan.evaluate, plan.figures):
-        series: Series = {}
+        series: dict[str, tuple[list[float], list[float]]] = {}
         for system in plan.systems:
             shares, means = series.setdefault(system.name, ([], []))
             for fraction in sorted(plan.fractions):

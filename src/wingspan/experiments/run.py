@@ -6,17 +6,24 @@ started several times on one output folder: a run is claimed with a lock file, s
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
+import multiprocessing
+import os
 import shutil
+import signal
+import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -26,23 +33,15 @@ from wingspan.corpora.formats import write
 from wingspan.encoders import Encoder
 from wingspan.evaluation.scores import Counts, Scores, recognition
 from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, PlannedRun, fraction_of, identity
-from wingspan.experiments.results import (
-    ResultTable,
-    make_tables,
-    p_values,
-    provenance,
-    read_published,
-    write_curves,
-)
+from wingspan.experiments.results import ResultTable, make_table, p_values, provenance, read_published, write_curves
 from wingspan.files import atomic_write
-from wingspan.recipe import Recipe, expect, made_by
+from wingspan.recipe import expect, made_by
 from wingspan.recipe_json import as_json
-from wingspan.recognizer import Recognizer, usable_device
-from wingspan.text import Document, corpus_fingerprint
+from wingspan.recognizer import usable_device
+from wingspan.text import corpus_fingerprint
 from wingspan.training.corpora import Corpora, corpora_of, documents_of, lexicon_of
 from wingspan.training.fit import coverage_of
 from wingspan.training.journal import Journal, read_journal
-from wingspan.training.processes import last_words, settle_in, speak_into, starting
 from wingspan.training.run import TrainingJob, must_recognize, prepare, run
 from wingspan.views.console import say
 from wingspan.views.tables import Sheet
@@ -88,13 +87,8 @@ class Assignment:
         return self.plan.output / "running" / self.id
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """How a run ended: done with its line, failed with a reason, or held by another process."""
-
-    status: Literal["done", "failed", "held"]
-    line: Mapping[str, Any] | None = None
-    problem: str = ""
+Outcome = Mapping[str, Any] | str | None
+"""The line of a run that is done, the reason of a failure, or None where another process holds the run."""
 
 
 def run_experiment(
@@ -139,23 +133,22 @@ def follow(
             say(console, f"Other processes are at {len(missing):,} runs, such as {missing[0].run}; waiting for them.")
         held = []
         for assignment, outcome in outcomes(plan, missing, patient, deadline):
-            if outcome.status == "held":
+            if outcome is None:
                 held.append(assignment)
-            elif outcome.line is not None:
-                done += 1
-                scores = ", ".join(f"{part} {outcome.line[part]['micro']['f1']:.2f}" for part in plan.evaluate)
-                seconds = f"{outcome.line['seconds']['total']:.0f} s"
-                say(console, f"[{done}/{total}] {assignment.run}: {scores} ({seconds})")
+            elif isinstance(outcome, str):
+                failed[str(assignment.run)] = outcome
+                say(console, f"FAILED {assignment.run}: {outcome}")
             else:
-                failed[str(assignment.run)] = outcome.problem
-                say(console, f"FAILED {assignment.run}: {outcome.problem}")
+                done += 1
+                scores = ", ".join(f"{part} {outcome[part]['micro']['f1']:.2f}" for part in plan.evaluate)
+                say(console, f"[{done}/{total}] {assignment.run}: {scores} ({outcome['seconds']['total']:.0f} s)")
         missing = held
     return failed
 
 
 def outcomes(
     plan: ExperimentPlan, todo: Sequence[Assignment], patient: bool, deadline: float | None
-) -> Iterator[tuple[Assignment, RunOutcome]]:
+) -> Iterator[tuple[Assignment, Outcome]]:
     """Does runs in this process, or up to `plan.workers` at a time in processes that end with this one.
 
     A process that dies takes only its run with it. Where `patient`, a run that another process holds is waited for.
@@ -182,9 +175,14 @@ def outcomes(
     try:
         while True:
             while len(running) < plan.workers and (assignment := next_run()) is not None:
-                if not patient and (known := known_outcome(assignment)) is not None:
-                    yield assignment, known
-                    continue
+                if not patient:  # a run that another process has done or is at needs no process here
+                    ledger = Ledger(plan.output)
+                    line = ledger.lines().get(assignment.id)
+                    with ledger.claim(assignment.id) as free:
+                        elsewhere = line is not None or not free
+                    if elsewhere:
+                        yield assignment, line
+                        continue
                 receiver, sender = context.Pipe(duplex=False)
                 process = context.Process(target=work, args=(sender, assignment, seconds(), threads), daemon=True)
                 process.start()
@@ -196,11 +194,12 @@ def outcomes(
             for receiver in [receiver for receiver in running if receiver in ready]:
                 process, assignment = running.pop(receiver)
                 try:
-                    outcome: RunOutcome | None = receiver.recv()
+                    outcome: Outcome = receiver.recv()
+                    process.join()
                 except (EOFError, ConnectionResetError):
-                    outcome = None
-                process.join()
-                yield assignment, outcome or RunOutcome("failed", problem=last_words(process.exitcode, assignment.log))
+                    process.join()
+                    outcome = last_words(process.exitcode, assignment.log)
+                yield assignment, outcome
     finally:
         for process, _ in running.values():
             process.terminate()
@@ -209,33 +208,34 @@ def outcomes(
 
 def work(sender: Connection, assignment: Assignment, patience: float, threads: int | None) -> None:
     """The main function of a process that does one run."""
-    settle_in(threads)
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent; this process ends with it
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if threads:
+        torch.set_num_threads(threads)
     speak_into(assignment.log)
     sender.send(attempt(assignment, patience))
 
 
-def known_outcome(assignment: Assignment) -> RunOutcome | None:
-    """The outcome of a run that another process has done or is at; it needs no process here."""
-    ledger = Ledger(assignment.plan.output)
-    if (line := ledger.lines().get(assignment.id)) is not None:
-        return RunOutcome("done", line)
-    with ledger.claim(assignment.id) as free:
-        return None if free else RunOutcome("held")
-
-
-def attempt(assignment: Assignment, patience: float = 0) -> RunOutcome:
+def attempt(assignment: Assignment, patience: float = 0) -> Outcome:
     """Does a run unless another process has done it or is at it. Bad data or settings fail this run and no other."""
     ledger = Ledger(assignment.plan.output)
     with ledger.claim(assignment.id, patience) as mine:
         if not mine:
-            return RunOutcome("held")
+            return None
         if assignment.id not in ledger.lines():
             try:
-                line, documents = carry_out(assignment)
-                ledger.add(assignment.id, line, documents)
+                ledger.add(assignment.id, *carry_out(assignment))
             except (ValueError, OSError) as error:
-                return RunOutcome("failed", problem=" ".join(str(error).split()))
-    return RunOutcome("done", ledger.lines()[assignment.id])
+                return " ".join(str(error).split())
+    return ledger.lines()[assignment.id]
 
 
 def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[Counts, ...]]]:
@@ -245,13 +245,37 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     parts = {"dev": corpora.dev, "test": corpora.test}
     train = fraction_of(corpora.train, planned.fraction, planned.seed)
     settings = {**corpora.settings, **planned.settings}
-    recipe = prepare(planned.system.recipe, planned.system.encoder, settings)
     torch.set_float32_matmul_precision("high" if plan.tf32 else "highest")
     began = time.perf_counter()
-    unseen = {"test": corpora.test} if "test" in plan.evaluate and corpora.plan is None else {}
-    model = train_model(assignment, recipe, replace(corpora, train=train, test=()), unseen)
+    folder = assignment.states if plan.checkpoints else None  # else in memory
+    resume = folder is not None and (folder / "state" / "run.json").is_file()
+    if folder is not None and not resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    job = TrainingJob(
+        prepare(planned.system.recipe, planned.system.encoder, settings),
+        replace(corpora, train=train, test=()),
+        folder,
+        planned.seed,
+        resume=resume,
+        device=plan.device,
+        lexicon=planned.corpus.lexicon,
+        on_leak=plan.on_leak,
+        held_out={"test": corpora.test} if "test" in plan.evaluate and corpora.plan is None else {},
+    )
+    assignment.log.parent.mkdir(parents=True, exist_ok=True)
+    with assignment.log.open("a", encoding="utf-8") as log:
+        console = Console(file=log, width=160)
+        say(console, f"{planned} ({assignment.id})")
+        model, _ = run(job, console)
     trained = time.perf_counter()
-    scores = {part: score(model, part, parts[part], assignment) for part in plan.evaluate}
+    scores: dict[str, Scores] = {}
+    for part in plan.evaluate:
+        predicted = model.predict(parts[part], batch_size=64)
+        if plan.keep_predictions:
+            write(predicted, plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
+        strict = recognition(parts[part], predicted)
+        coverage = coverage_of(model.recipe, model.learner.model.encoder, parts[part])
+        scores[part] = replace(strict, coverage={**strict.coverage, **coverage.to_dict()})
     if plan.keep_models:
         model.save_pretrained(plan.output / "models" / assignment.id)
     shutil.rmtree(assignment.states, ignore_errors=True)
@@ -290,43 +314,6 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     return line, {part: found.documents for part, found in scores.items()}
 
 
-def train_model(
-    assignment: Assignment, recipe: Recipe, corpora: Corpora, unseen: Mapping[str, Sequence[Document]]
-) -> Recognizer:
-    """Trains in memory, or with states on disk from which a killed run goes on; never on `unseen` documents."""
-    plan, planned = assignment.plan, assignment.run
-    folder = assignment.states if plan.checkpoints else None
-    resume = folder is not None and (folder / "state" / "run.json").is_file()
-    if folder is not None and not resume:
-        shutil.rmtree(folder, ignore_errors=True)
-    assignment.log.parent.mkdir(parents=True, exist_ok=True)
-    with assignment.log.open("a", encoding="utf-8") as log:
-        console = Console(file=log, width=160)
-        console.print(f"{planned} ({assignment.id})", highlight=False, markup=False)
-        job = TrainingJob(
-            recipe,
-            corpora,
-            folder,
-            planned.seed,
-            resume=resume,
-            device=plan.device,
-            lexicon=planned.corpus.lexicon,
-            on_leak=plan.on_leak,
-            held_out=unseen,
-        )
-        return run(job, console)[0]
-
-
-def score(model: Recognizer, part: str, gold: Sequence[Document], assignment: Assignment) -> Scores:
-    """Strict scores of a part with its coverage; keeps the predictions if the plan asks for them."""
-    predicted = model.predict(gold, batch_size=64)
-    if assignment.plan.keep_predictions:
-        write(predicted, assignment.plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
-    scores = recognition(gold, predicted)
-    coverage = coverage_of(model.recipe, model.learner.model.encoder, gold)
-    return replace(scores, coverage={**scores.coverage, **coverage.to_dict()})
-
-
 def read_parts(corpus: PlannedCorpus) -> Corpora:
     """The documents of a corpus; of several corpora, dev and test are the target's."""
     if corpus.several is not None:
@@ -336,6 +323,43 @@ def read_parts(corpus: PlannedCorpus) -> Corpora:
         for part, paths in corpus.files().items()
     }
     return Corpora(parts["train"], parts.get("dev", ()), parts.get("test", ()))
+
+
+# Processes that do whole trainings.
+
+PRELOADED = ["wingspan.experiments.run", "torch._dynamo", "torch.distributed.tensor"]
+"""Modules that a training imports, some of them only in its first step."""
+
+
+def starting(kind: str) -> Any:
+    """The way processes start for a kind of device.
+
+    On the CPU they are forked from a server that has imported torch, which is fast; CUDA does not survive a fork, so
+    for a GPU they are spawned.
+    """
+    if kind != "cpu" or "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+def speak_into(log: Path) -> None:
+    """Sends everything that this process prints, tracebacks included, to a file."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    faulthandler.enable()
+
+
+def last_words(code: int | None, log: Path) -> str:
+    """The exit of a process in words, and the last lines of its log."""
+    how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit code {code}"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return "\n".join([f"its process {how}; last lines of {log}:", *lines[-8:]])
 
 
 # Checks before anything is trained.
@@ -407,7 +431,8 @@ def write_tables(
     ledger = Ledger(plan.output)
     published = read_published(plan.published, plan) if plan.published is not None else None
     tested = p_values(plan, results, lambda line, part: ledger.documents(line["id"], part))
-    tables = make_tables(plan, results, tested, provenance(plan, results), published)
+    about = (tested, provenance(plan, results), published)
+    tables = [make_table(plan, results, part, figure, *about) for part, figure in product(plan.evaluate, plan.figures)]
     with atomic_write(plan.output / "table.md") as file:
         file.write("\n".join(table.to_markdown() for table in tables))
     with atomic_write(plan.output / "table.json") as file:

@@ -59,11 +59,7 @@ class Corpora:
         """The dev and test documents of every corpus, by the name of their part: training must not have them."""
         if self.plan is None:
             return {"dev": self.dev, "test": self.test}
-        parts: dict[str, Sequence[Document]] = {}
-        for corpus in self.plan.corpora:
-            parts[f"{corpus.name} dev"] = () if corpus.dev_into_training else corpus.dev
-            parts[f"{corpus.name} test"] = corpus.test
-        return parts
+        return {f"{c.name} {part}": documents for c in self.plan.corpora for part, documents in c.held_out.items()}
 
 
 def corpora_of(
@@ -72,22 +68,22 @@ def corpora_of(
     """The corpora of files or documents, or of a `corpora.toml` or its plan."""
     if (train is None) == (several is None):
         raise ValueError("give training documents with --train, or several corpora with --corpora; one of the two")
-    if several is None:
-        return gather(train, dev, test, format)
-    if dev is not None or test is not None or format is not None:
-        raise ValueError("--corpora names dev files, test files and formats itself; leave out --dev, --test, --format")
-    plan = several if isinstance(several, CorporaPlan) else read_corpora(several)
-    return Corpora(plan.training, plan.target.dev, plan.target.test, plan)
+    if several is not None:
+        if dev is not None or test is not None or format is not None:
+            raise ValueError(
+                "--corpora names dev files, test files and formats itself; leave out --dev, --test, --format"
+            )
+        plan = several if isinstance(several, CorporaPlan) else read_corpora(several)
+        return Corpora(plan.training, plan.target.dev, plan.target.test, plan)
+    return gather(train, dev, test, format)
 
 
 def gather(train: Any, dev: Corpus | None, test: Corpus | None, format: str | None) -> Corpora:
     """The corpora of files or documents; `train` may be a list of files."""
-    paths: list[Any] = [train] if isinstance(train, str | Path) else list(train)
-    if paths and all(isinstance(path, str | Path) for path in paths):
-        documents = [document for path in paths for document in documents_of(path, format)]
-    else:
-        documents = documents_of(paths, format)
-    return Corpora(documents, documents_of(dev, format), documents_of(test, format))
+    parts: list[Any] = [train] if isinstance(train, str | Path) else list(train)
+    if parts and all(isinstance(part, str | Path) for part in parts):
+        parts = [document for path in parts for document in documents_of(path, format)]
+    return Corpora(parts, documents_of(dev, format), documents_of(test, format))
 
 
 def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:

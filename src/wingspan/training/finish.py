@@ -26,7 +26,7 @@ from wingspan.evaluation.transfer import only
 from wingspan.model import States, tensors
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, Entity, Sentence, corpus_fingerprint
-from wingspan.training.multi_corpus import CorporaPlan, OneOfSeveral
+from wingspan.training.multi_corpus import CorporaPlan
 from wingspan.views.console import say
 from wingspan.views.tables import Sheet
 
@@ -41,17 +41,27 @@ FEWEST = 30
 def settle_on_dev(model: Recognizer, dev: Sequence[Document], console: Console, *, batch_size: int = 64) -> None:
     """Chooses how fragments are joined, where that is `auto`, and fits the temperature, in one pass through dev.
 
-    A model that cannot be calibrated stays as it is, and the console says why.
+    The bar or gap with the best strict F1 of all entities is chosen, the first of equals. A model that cannot be
+    calibrated stays as it is, and the console says why.
     """
-    contested = ContestedDecisions(model)
-    passed = fit_joining(model, dev, console, contested, batch_size=batch_size)
-    if not dev:
-        return
-    try:
-        model.calibration = fit_calibration(model, dev, contested if passed else None, batch_size=batch_size)
-        say(console, f"Scores are calibrated on dev: {model.calibration}.")
-    except ValueError as error:
-        say(console, f"Scores are not calibrated: {error}")
+    joining, decided = model.recipe.joining, list[tuple[Any, Any]]()
+    links = model.recipe.read_with == "links" and joining.bar == "auto"
+    if (links or joining.gap == "auto") and not dev:
+        default = "Fragments are joined at a bar of 0.5" if links else "Nothing is joined"
+        fix = "joining.bar=X" if links else "joining.gap=N"
+        say(console, f"{default}: there are no dev documents to choose on; give --dev, or --set {fix}.")
+    elif links or joining.gap == "auto":
+        best = max(try_joinings(model, dev, decided, batch_size=batch_size), key=lambda trial: trial.every.f1)
+        model.recipe = replace(model.recipe, joining=best.joining)
+        value = f"bar {best.joining.bar:g}" if links else f"gap {best.joining.gap} words"
+        discontinuous = f"{best.discontinuous.f1:.2f} of {best.discontinuous.gold:,} discontinuous ones"
+        say(console, f"Joining, chosen on dev: {value} (F1 {best.every.f1:.2f} of all entities, {discontinuous}).")
+    if dev:
+        try:
+            model.calibration = fit_calibration(model, dev, decided, batch_size=batch_size)
+            say(console, f"Scores are calibrated on dev: {model.calibration}.")
+        except ValueError as error:
+            say(console, f"Scores are not calibrated: {error}")
 
 
 def sentence_batches(model: Recognizer, documents: Iterable[Document], batch_size: int) -> Iterator[list[Sentence]]:
@@ -62,9 +72,6 @@ def sentence_batches(model: Recognizer, documents: Iterable[Document], batch_siz
         yield [sentences[at] for at in batch]
 
 
-# Joining
-
-
 class JoiningTrial(NamedTuple):
     """One way of joining, and the strict counts of dev with it: of all entities, and of discontinuous ones."""
 
@@ -73,61 +80,29 @@ class JoiningTrial(NamedTuple):
     discontinuous: Counts
 
 
-def fit_joining(
-    model: Recognizer,
-    documents: Sequence[Document],
-    console: Console,
-    contested: ContestedDecisions | None = None,
-    *,
-    batch_size: int = 64,
-) -> bool:
-    """Sets an `auto` bar or gap to the value with the best strict F1 of all entities, the first of equals.
-
-    Returns whether it went through the documents, and so filled `contested`.
-    """
-    joining = model.recipe.joining
-    links = model.recipe.read_with == "links" and joining.bar == "auto"
-    if not links and joining.gap != "auto":
-        return False
-    if not documents:
-        default = "Fragments are joined at a bar of 0.5" if links else "Nothing is joined"
-        fix = "joining.bar=X" if links else "joining.gap=N"
-        say(console, f"{default}: there are no dev documents to choose on; give --dev, or --set {fix}.")
-        return False
-    trials = try_joinings(model, documents, contested, batch_size=batch_size)
-    best = max(trials, key=lambda trial: trial.every.f1)
-    model.recipe = replace(model.recipe, joining=best.joining)
-    value = f"bar {best.joining.bar:g}" if links else f"gap {best.joining.gap} words"
-    say(
-        console,
-        f"Joining, chosen on dev: {value} (F1 {best.every.f1:.2f} of all entities, "
-        f"{best.discontinuous.f1:.2f} of {best.discontinuous.gold:,} discontinuous ones).",
-    )
-    return True
-
-
 def try_joinings(
     model: Recognizer,
     documents: Sequence[Document],
-    contested: ContestedDecisions | None = None,
+    decided: list[tuple[Any, Any]] | None = None,
     *,
     batch_size: int = 64,
 ) -> list[JoiningTrial]:
-    """Tries every bar of links, or every gap of the rule, on the same decoded batches."""
+    """Tries every bar of links, or every gap of the rule, on the same decoded batches.
+
+    `decided` gets the decisions for `fit_calibration`.
+    """
     joining, overlap = model.recipe.joining, model.recipe.overlap
     assert overlap != "auto", "a trained model's overlap is resolved"
     if model.recipe.read_with == "links":
         choices = [replace(joining, bar=bar) for bar in BARS]
     else:
         choices = [replace(joining, gap=gap) for gap in GAPS]
+    reader: Any = model.learner.objectives[model.recipe.reader]
     counts = [(Counter[str](), Counter[str]()) for _ in choices]
     for rows in sentence_batches(model, documents, batch_size):
-        states: list[States] = []
-        hook = model.learner.model.register_forward_hook(lambda *call, seen=states: seen.append(call[-1]))
         decoded = model.decode(rows, least_chance=min(BARS))
-        hook.remove()
-        if contested is not None:
-            contested.add(rows, states[0])
+        if decided is not None and reader.calibrates:
+            decided.append(decisions(model, rows, decoded.states))
         for choice, (every, broken) in zip(choices, counts, strict=True):
             recipe = replace(model.recipe, joining=choice)
             for sentence, entities in zip(rows, recognizer.join_fragments(decoded, recipe, model.labels), strict=True):
@@ -142,79 +117,51 @@ def try_joinings(
 
 def verdicts(gold: set[Entity], predicted: set[Entity]) -> dict[str, int]:
     """Strict verdicts on the entities of one sentence."""
-    return {
-        "correct": len(gold & predicted),
-        "missed": len(gold - predicted),
-        "spurious": len(predicted - gold),
-    }
+    return {"correct": len(gold & predicted), "missed": len(gold - predicted), "spurious": len(predicted - gold)}
 
 
-# Calibration
-
-
-class ContestedDecisions:
-    """Collects, batch by batch, the decisions that a temperature is fitted to: class scores and the right class."""
-
-    def __init__(self, model: Recognizer) -> None:
-        self.model = model
-        self.reader: Any = model.learner.objectives[model.recipe.reader]
-        self.logits: list[Any] = []
-        self.targets: list[Any] = []
-
-    @torch.inference_mode()
-    def add(self, rows: Sequence[Sentence], states: States | None = None) -> None:
-        """Adds the decisions of a batch, of which the model may have made the `states` already."""
-        if not self.reader.calibrates:
-            return
-        arrays = self.model.collate(rows)
-        inputs, gold = (tensors(part, self.model.device) for part in (arrays.inputs, arrays.gold))
-        if states is None:
-            given = gold if self.model.recipe.protocol == "typing" else None
-            states = self.model.learner.model(inputs, given, spans=self.reader.reads_spans)
-        decisions = self.reader.decisions(states, gold)
-        self.logits.append(decisions.logits.double().cpu().numpy())
-        self.targets.append(decisions.target.cpu().numpy())
-
-    def arrays(self) -> tuple[Any, Any]:
-        """All of them.  (N, C), (N,)"""
-        if not self.reader.calibrates:
-            raise ValueError(f"{type(self.reader).__name__} has no class scores to calibrate; read with spans or tags")
-        if not self.logits:
-            return np.zeros((0, 2)), np.zeros(0, dtype=np.int64)
-        return np.concatenate(self.logits), np.concatenate(self.targets)
+@torch.inference_mode()
+def decisions(model: Recognizer, rows: Sequence[Sentence], states: States | None = None) -> tuple[Any, Any]:
+    """The class scores (N, C) and right classes (N,) of a batch; the model may have made its `states` already."""
+    reader: Any = model.learner.objectives[model.recipe.reader]
+    arrays = model.collate(rows)
+    inputs, gold = (tensors(part, model.device) for part in (arrays.inputs, arrays.gold))
+    if states is None:
+        given = gold if model.recipe.protocol == "typing" else None
+        states = model.learner.model(inputs, given, spans=reader.reads_spans)
+    contested = reader.decisions(states, gold)
+    return contested.logits.double().cpu().numpy(), contested.target.cpu().numpy()
 
 
 def fit_calibration(
     model: Recognizer,
     documents: Sequence[Document],
-    contested: ContestedDecisions | None = None,
+    decided: Sequence[tuple[Any, Any]] = (),
     *,
     batch_size: int = 32,
 ) -> Calibration:
     """The temperature that makes the right decisions on these documents likeliest. It changes none of them.
 
-    `contested` has the decisions if they were collected before.
+    `decided` has the `decisions` of all batches if they were collected before.
     """
-    if contested is None:
-        contested = ContestedDecisions(model)
-        if contested.reader.calibrates:
-            for rows in sentence_batches(model, documents, batch_size):
-                contested.add(rows)
-    logits, target = contested.arrays()
-    if len(target) < FEWEST:
+    reader: Any = model.learner.objectives[model.recipe.reader]
+    if not reader.calibrates:
+        raise ValueError(f"{type(reader).__name__} has no class scores to calibrate; read with spans or tags")
+    decided = decided or [decisions(model, rows) for rows in sentence_batches(model, documents, batch_size)]
+    number = sum(len(target) for _, target in decided)
+    if number < FEWEST:
         raise ValueError(
-            f"these documents have only {len(target)} decisions to learn from, {FEWEST} are needed; use more of them"
+            f"these documents have only {number} decisions to learn from, {FEWEST} are needed; use more of them"
         )
+    logits, target = (np.concatenate(part) for part in zip(*decided, strict=True))
     temperature = fit_temperature(logits, target)
-    return Calibration(
-        temperature,
-        facts={
-            "documents": corpus_fingerprint(documents),
-            "decisions": len(target),
-            "log_loss_before": log_loss(logits, target),
-            "log_loss": log_loss(logits, target, temperature),
-        },
-    )
+    facts = {
+        "documents": corpus_fingerprint(documents),
+        "decisions": number,
+        "log_loss_before": log_loss(logits, target),
+        "log_loss": log_loss(logits, target, temperature),
+    }
+    return Calibration(temperature, facts=facts)
 
 
 # Proposals: how many gold entities are among the candidates of a model; no recognizer can find more.
@@ -228,6 +175,7 @@ def proposes(model: Recognizer) -> bool:
     return model.recipe.read_with != "tags" and isinstance(candidate_policy(model), Proposed)
 
 
+@torch.inference_mode()
 def proposal_recall(
     model: Recognizer, documents: Sequence[Document], budget: float | None = None, *, batch_size: int = 32
 ) -> dict[str, Any]:
@@ -243,7 +191,13 @@ def proposal_recall(
     proposed: Counter[str] = Counter()
     cells = words = 0
     for rows in sentence_batches(model, documents, batch_size):
-        for sentence, spans in zip(rows, candidates_in_words(model, rows, budget), strict=True):
+        arrays = model.collate.inputs(rows)
+        inputs, encoded = model.learner.model.encode(tensors(arrays, model.device))
+        chosen = policy(inputs, encoded) if budget is None else policy.best(inputs, encoded, budget)
+        start, end, mask = (part.cpu().numpy() for part in chosen[:3])
+        for row, (sentence, units) in enumerate(zip(rows, narrowed(arrays).words, strict=True)):
+            first, last = units[start[row][mask[row]]], units[end[row][mask[row]] - 1] + 1  # in words
+            spans = set(zip(first.tolist(), last.tolist(), strict=True))
             cells, words = cells + len(spans), words + sentence.core.width
             for entity in sentence.entities:
                 if not entity.discontinuous:
@@ -280,25 +234,9 @@ def candidate_policy(model: Recognizer) -> Any:
     return scorer.candidates
 
 
-@torch.inference_mode()
-def candidates_in_words(
-    model: Recognizer, sentences: Sequence[Sentence], budget: float | None
-) -> Iterator[set[tuple[int, int]]]:
-    """The candidates of each sentence of a batch as (start, end) in words."""
-    arrays = model.collate.inputs(sentences)
-    policy = candidate_policy(model)
-    inputs, words = model.learner.model.encode(tensors(arrays, model.device))
-    chosen = policy(inputs, words) if budget is None else policy.best(inputs, words, budget)
-    start, end, mask = (part.cpu().numpy() for part in chosen[:3])
-    for row, units in enumerate(narrowed(arrays).words):
-        first, last = units[start[row][mask[row]]], units[end[row][mask[row]] - 1] + 1
-        yield set(zip(first.tolist(), last.tolist(), strict=True))
-
-
 # Scores of each corpus: in its own labels, and in the target's where a map says how.
 
 FIGURES = ("precision", "recall", "f1")
-CorpusFigures = dict[str, dict[str, Any]]
 
 
 def scores_by_corpus(
@@ -307,18 +245,20 @@ def scores_by_corpus(
     training: Sequence[Document],
     console: Console,
     predicted: Mapping[str, Sequence[Document]] | None = None,
-) -> CorpusFigures:
+) -> dict[str, dict[str, Any]]:
     """Facts about each corpus, with scores of its dev and test documents that were not trained on.
 
     `training` are the documents that the model has learned from, which may be fewer than the plan's; `predicted` has
     parts of the target that are predicted already.
     """
     learned = Counter(document.dataset for document in training)
-    figures: CorpusFigures = {}
+    figures: dict[str, dict[str, Any]] = {}
     rows: list[tuple[str, ...]] = []
     for corpus in plan.corpora:
         facts: dict[str, Any] = {"role": corpus.role, "training_documents": learned[corpus.name]}
-        for part, gold in held_out_parts(corpus).items():
+        for part, gold in corpus.held_out.items():
+            if not gold:
+                continue
             documents = (predicted or {}).get(part) if corpus.role == "target" else None
             if documents is None:
                 documents = model.predict(gold, batch_size=64, dataset=corpus.name)
@@ -333,12 +273,6 @@ def scores_by_corpus(
         figures[corpus.name] = facts
     Sheet("Corpora, strict", ("corpus", "part", "precision", "recall", "F1"), rows).show(console)
     return figures
-
-
-def held_out_parts(corpus: OneOfSeveral) -> dict[str, Sequence[Document]]:
-    """The dev and test documents that were kept out of training."""
-    parts = {"dev": () if corpus.dev_into_training else corpus.dev, "test": corpus.test}
-    return {name: documents for name, documents in parts.items() if documents}
 
 
 def mapped_scores(model: Recognizer, gold: Sequence[Document], corpus: str, plan: CorporaPlan) -> Scores | None:
@@ -365,7 +299,7 @@ def mapped_gold(
     return [label_map.mapped(replace(document, dataset=corpus)) for document in gold], labels
 
 
-def over_runs(runs: Sequence[Mapping[str, Any]]) -> CorpusFigures:
+def over_runs(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Mean and deviation over seeds of precision, recall and F1 of each corpus and part."""
     return {
         corpus: {

@@ -87,7 +87,12 @@ def fit(
     recipe = resolved
     if start is None:
         encoder.study(cut.training, known)
-    studied = study(recipe, cut.training, lexicon)
+    studied = {}  # facts about the data that objectives need, by the names of their terms
+    for name, term in recipe.terms.items():
+        cls: type[Objective] = made_by(term.objective)
+        facts = cls.study(cut.training, lexicon, getattr(term.objective, "keywords", {}))
+        if facts is not None:
+            studied[name] = facts
     learner = assemble(recipe, labels, encoder, studied)
     if start is not None:
         adopt(learner, labels, start)
@@ -147,17 +152,6 @@ def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
     return recipe
 
 
-def study(recipe: Recipe, sentences: Sequence[Sentence], lexicon: Synonyms | None) -> dict[str, Any]:
-    """Facts about the data that objectives need, by the names of their terms, where there are any."""
-    studied = {}
-    for name, term in recipe.terms.items():
-        cls: type[Objective] = made_by(term.objective)
-        facts = cls.study(sentences, lexicon, getattr(term.objective, "keywords", {}))
-        if facts is not None:
-            studied[name] = facts
-    return studied
-
-
 def resolve(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence], start: Recipe | None = None) -> Recipe:
     """Width, overlap and context of windows for these sentences; never less than the model `start` could find."""
     before = start.max_width if start is not None and isinstance(start.max_width, int) else 1
@@ -182,20 +176,15 @@ def count_coverage(census: Census, sentences: Iterable[Sentence], recipe: Recipe
     """The coverage of sentences that the census has made, within the limits of the recipe."""
     typing = recipe.protocol == "typing"
     assert recipe.overlap != "auto", "overlap is resolved before coverage is measured"
+    settings: Mapping[str, object] = getattr(recipe.terms[recipe.reader].objective, "keywords", {})
+    one_label = recipe.reader == "spans" and settings.get("link", "softmax") == "softmax"
     coverage = census.coverage(
         sentences,
         max_width=recipe.ceiling,
         overlap="any" if typing else recipe.overlap,
-        one_label_per_span=one_label(recipe) and not typing,
+        one_label_per_span=one_label and not typing,
         discontinuous=typing or recipe.read_with == "links" or recipe.joining.gap != 0,
         tags=recipe.read_with == "tags",
         pieces=encoder.tokenize.unit == "piece",
     )
     return replace(coverage, verb="typed") if typing else coverage
-
-
-def one_label(recipe: Recipe) -> bool:
-    """Whether a span can have one label only."""
-    objective = recipe.terms[recipe.reader].objective
-    settings: Mapping[str, object] = getattr(objective, "keywords", {})
-    return recipe.reader == "spans" and settings.get("link", "softmax") == "softmax"

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rich.console import Console
@@ -53,9 +52,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -127,8 +124,6 @@ def _plain(value: Any) -> Any:
 
 # The progress of a training: a bar on a terminal, one line for each epoch everywhere.
 
-SPEED_OVER = 300.0  # seconds over which speed is averaged: longer than the pause in which dev documents are scored
-
 
 class TrainingBar:
     """Shows the progress of a training: epoch, loss, dev F1 or accuracy, time left.
@@ -153,7 +148,7 @@ class TrainingBar:
                 TextColumn("left"),
                 console=console,
                 transient=True,
-                speed_estimate_period=SPEED_OVER,
+                speed_estimate_period=300.0,  # seconds, more than the pause in which dev documents are scored
                 get_time=clock,
             )
 
@@ -163,67 +158,35 @@ class TrainingBar:
             self.bars.add_task("first steps", total=None, figures="")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bars is not None:
             self.bars.stop()
 
     def update(self, progress: Progress) -> None:
         """Shows a progress."""
+        position, steps = progress.position, progress.steps
+        ended = position.step == 0  # then the position is the start of the next epoch
+        epoch = f"epoch {position.epoch if ended else position.epoch + 1}"
+        name = epoch if position.phase == 0 else f"phase {position.phase + 1}, {epoch}"
         if progress.scores is not None:
             self.dev = f"dev {HEADLINES[protocol_of(progress.scores)]} {headline(progress.scores):.2f}"
-        if self.bars is not None:
-            self._move(self.bars, progress)
-        if self.first is None:
-            self.first = (self.clock(), progress.position.total)
-        if ends_epoch(progress):
-            self.console.print(Text(self._line(progress)), soft_wrap=True)
-
-    def _move(self, bars: Bars, progress: Progress) -> None:
-        """Moves the bar. The first move starts it where a resumed run starts, so that its speed is that of this run."""
-        done, total = progress.position.total, progress.steps
-        if self.first is None:
-            for task in bars.task_ids:
-                bars.remove_task(task)
-            bars.add_task(epoch_name(progress), total=total, completed=done, figures=self._figures(progress))
-        else:
-            (task,) = bars.task_ids
-            bars.update(task, description=epoch_name(progress), completed=done, figures=self._figures(progress))
-
-    def _figures(self, progress: Progress) -> str:
         loss = progress.losses.get("loss")
-        known = [] if loss is None else [f"loss {loss:.4f}"]
-        return "  ".join([*known, self.dev] if self.dev else known)
-
-    def _line(self, progress: Progress) -> str:
-        """One epoch in one line."""
-        best = " (best)" if progress.best and progress.scores is not None else ""
-        parts = [
-            epoch_name(progress),
-            self._figures(progress) + best,
-            f"step {progress.position.total}/{progress.steps}",
-        ]
-        left = self._seconds_left(progress)
-        if left:
-            parts.append(f"{timedelta(seconds=round(left))} left")
-        return "  ".join(part for part in parts if part)
-
-    def _seconds_left(self, progress: Progress) -> float | None:
-        """At the mean speed since the first progress, pauses for scoring included."""
+        figures = "  ".join(figure for figure in ("" if loss is None else f"loss {loss:.4f}", self.dev) if figure)
+        if self.bars is not None and self.first is None:
+            # a new bar that starts where a resumed run starts, so that its speed is that of this run
+            for task in self.bars.task_ids:
+                self.bars.remove_task(task)
+            self.bars.add_task(name, total=steps, completed=position.total, figures=figures)
+        elif self.bars is not None:
+            (task,) = self.bars.task_ids
+            self.bars.update(task, description=name, completed=position.total, figures=figures)
         if self.first is None:
-            return None
-        since, start = self.first
-        steps = progress.position.total - start
-        return (self.clock() - since) / steps * (progress.steps - progress.position.total) if steps > 0 else None
-
-
-def ends_epoch(progress: Progress) -> bool:
-    """Whether this progress is the last of an epoch: its position is then the start of the next one."""
-    return progress.position.step == 0
-
-
-def epoch_name(progress: Progress) -> str:
-    """The epoch that is running or has just ended, counted from 1; the phase too, where it is not the first."""
-    epoch = progress.position.epoch + (0 if ends_epoch(progress) else 1)
-    return f"epoch {epoch}" if progress.position.phase == 0 else f"phase {progress.position.phase + 1}, epoch {epoch}"
+            self.first = (self.clock(), position.total)
+        if ended:
+            best = " (best)" if progress.best and progress.scores is not None else ""
+            parts = [name, figures + best, f"step {position.total}/{steps}"]
+            since, start = self.first
+            if position.total > start:  # the mean speed since the first progress, pauses for scoring included
+                left = (self.clock() - since) / (position.total - start) * (steps - position.total)
+                parts += [f"{timedelta(seconds=round(left))} left"] if left else []
+            self.console.print(Text("  ".join(part for part in parts if part)), soft_wrap=True)

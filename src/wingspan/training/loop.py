@@ -1,8 +1,12 @@
-"""The training loop, a generator of Progress, and its optimizer. It trains and scores; its consumer saves and shows."""
+"""The training loop, a generator of Progress, with its optimizer and its hardware.
+
+It trains and scores; its consumer saves and shows.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -11,6 +15,9 @@ from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.tracking import get_available_trackers
+from accelerate.utils import DistributedDataParallelKwargs, gather_object
 from torch import nn
 
 from wingspan.batch import Collate, batches
@@ -20,10 +27,9 @@ from wingspan.layers.distributed import idle, mean_of_all
 from wingspan.layers.schedules import Moment
 from wingspan.model import tensors
 from wingspan.recipe import Learner, Phase, Recipe, TrainSettings
-from wingspan.recognizer import Recognizer
+from wingspan.recognizer import Recognizer, usable_device
 from wingspan.text import Document, Sentence
 from wingspan.training.multi_corpus import epoch_batches
-from wingspan.training.processes import part_of, predict_together
 from wingspan.training.state import Position, keep_phase, latest_state, load_position, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
@@ -198,13 +204,35 @@ def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
 
 
 def score(run: TrainingRun, accelerator: Accelerator) -> Scores | TypingScores:
-    """Scores of the dev documents, predicted as users will predict."""
+    """Scores of the dev documents, predicted as users will predict; each process predicts a part of them."""
     run.learner.eval()
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
+    part = shared_out(run.data.dev, accelerator.num_processes)[accelerator.process_index]
     with accelerator.autocast():
-        predicted = predict_together(recognizer, run.data.dev, accelerator, batch_size=64)
+        predicted = recognizer.predict(part, batch_size=64)
+    if accelerator.num_processes > 1:
+        predicted = gather_object(predicted)
     run.learner.train()
     return measure(run.recipe.protocol, run.data.dev, predicted)
+
+
+def part_of(batch: Sequence[int], number: int, processes: int) -> list[int]:
+    """The sentences of a batch that a process takes: every n-th, so that all get long and short ones."""
+    return list(batch[number::processes])
+
+
+def shared_out(documents: Sequence[Document], processes: int) -> list[list[Document]]:
+    """Parts of about equal length, in order; rows of one document stay together, as each other's context."""
+    total = sum(len(document.text) for document in documents)
+    parts: list[list[Document]] = [[] for _ in range(processes)]
+    part, passed = 0, 0
+    for at, document in enumerate(documents):
+        alone = at == 0 or document.group is None or document.group != documents[at - 1].group
+        if alone:
+            part = min(passed * processes // max(total, 1), processes - 1)
+        parts[part].append(document)
+        passed += len(document.text)
+    return parts
 
 
 def step_seed(seed: int, phase: int, epoch: int, step: int, process: int = 0) -> int:
@@ -307,3 +335,41 @@ def leave_uncorrected(optimizer: Any, step: int) -> None:
         group["lr"] *= scale
         group["eps"] = group["base_eps"] / math.sqrt(second)
         group["weight_decay"] = group["base_decay"] / scale
+
+
+# The hardware of a training: device, precision, trackers, all through Accelerate.
+
+
+def accelerator_for(
+    precision: str, device: str | None = None, track: str | None = None, folder: Path | None = None
+) -> Accelerator:
+    """An accelerator for one training; an earlier one in this process may have had another precision or device."""
+    chosen = usable_device(device)
+    if chosen.type == "cuda" and chosen.index is not None:
+        torch.cuda.set_device(chosen)
+    if precision != "no" and chosen.type == "cpu":  # bf16 has no kernel for some parts there and ends the process
+        raise ValueError(f"train.precision={precision} needs a GPU; use train.precision=no")
+    if track is not None:
+        known = [str(tracker) for tracker in get_available_trackers()]
+        if track not in known:  # Accelerate would leave it out with a warning
+            install = f"pip install {track}"
+            raise ValueError(
+                f"--track {track}: not installed or unknown ({install}); there are {', '.join(known) or 'none here'}"
+            )
+        if folder is None:
+            raise ValueError(f"--track {track}: needs an output folder to write to")
+    together = os.environ.get("WORLD_SIZE", "1") != "1"
+    if together and chosen.type == "cuda" and chosen.index is not None:
+        raise ValueError(f"--device {device}: each of several processes takes its own GPU; give cuda, or cpu")
+    AcceleratorState._reset_state(reset_partial_state="WORLD_SIZE" not in os.environ)
+    accelerator = Accelerator(
+        mixed_precision=precision,
+        cpu=chosen.type == "cpu",
+        log_with=track,
+        project_dir=str(folder) if folder is not None else None,
+        # phases train different parameters, so the unused ones are found in each step
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
+    if track is not None:
+        accelerator.init_trackers("wingspan")
+    return accelerator

@@ -56,6 +56,11 @@ class OneOfSeveral:
         """The training documents."""
         return (*self.train, *self.dev) if self.dev_into_training else self.train
 
+    @property
+    def held_out(self) -> dict[str, tuple[Document, ...]]:
+        """The dev and test documents that are kept out of training."""
+        return {"dev": () if self.dev_into_training else self.dev, "test": self.test}
+
 
 @dataclass(frozen=True)
 class CorporaPlan:
@@ -103,13 +108,6 @@ class CorporaPlan:
         """All training documents, corpus by corpus."""
         return [document for corpus in self.corpora for document in corpus.training]
 
-    def named(self, name: str) -> OneOfSeveral:
-        """The corpus of that name."""
-        found = [corpus for corpus in self.corpora if corpus.name == name]
-        if not found:
-            raise ValueError(f"no corpus {name!r} here; there are {', '.join(c.name for c in self.corpora)}")
-        return found[0]
-
 
 def in_target_labels(corpus: OneOfSeveral, label_map: LabelMap, order: Sequence[str]) -> OneOfSeveral:
     """A corpus in the target's labels, which are given in `order`."""
@@ -120,12 +118,6 @@ def in_target_labels(corpus: OneOfSeveral, label_map: LabelMap, order: Sequence[
     train, dev, test = (tuple(map(label_map.mapped, part)) for part in (corpus.train, corpus.dev, corpus.test))
     marked = tuple(label for label in labels if label not in partly)
     return replace(corpus, labels=labels, annotates=marked, train=train, dev=dev, test=test)
-
-
-def undeclared(documents: Sequence[Document], labels: Sequence[str]) -> list[str]:
-    """Labels of entities that are not among these, with their counts: `'Gene' (12)`."""
-    counts = Counter(entity.label for document in documents for entity in document.entities)
-    return [f"{label!r} ({count:,})" for label, count in sorted(counts.items()) if label not in labels]
 
 
 def read_corpora(path: str | Path) -> CorporaPlan:
@@ -142,9 +134,26 @@ def read_corpora(path: str | Path) -> CorporaPlan:
         "train.batches": _chosen(table, "batches", Batches, None),
     }
     table.close()
-    corpora = _with_target(entries, path)
+    names = [corpus.name for corpus, _ in entries]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path}: two corpora are called {twice[0]!r}; give each its own name")
+    targets = [corpus.name for corpus, role in entries if role == "target"]
+    if len(targets) > 1:
+        raise ValueError(f"{path}: {' and '.join(map(repr, targets))} are both the target; give one the role auxiliary")
+    targets += [corpus.name for corpus, role in entries if role is None]
+    if not targets:
+        raise ValueError(f'{path}: all corpora are auxiliary; give one of them role = "target"')
+    corpora = tuple(replace(c, role="target" if c.name == targets[0] else "auxiliary") for c, _ in entries)
     settings = {name: str(value) for name, value in drawing.items() if value is not None}
     plan = CorporaPlan(corpora, heads, None, silence, settings)
+    if plan.target.dev_into_training:
+        raise ValueError(
+            f"{path}: corpus {targets[0]!r}: dev_into_training is for auxiliary corpora; "
+            "the target's dev set says which epoch is best"
+        )
+    if not plan.target.train:
+        raise ValueError(f"{path}: corpus {targets[0]!r}: train is missing; the target needs training documents")
     if map_file is None:
         return plan
     label_map = read_label_map(map_file).about([corpus.name for corpus in corpora])
@@ -179,12 +188,18 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
         return value if value in FORMATS or ":" in str(value) else None
 
     format = table.take("format", format_name, f"one of {', '.join(FORMATS)}", None)
-    parts = {
-        part: _documents(
-            table.take(part, files, "a file, or a list of different files", ()), format, name, f"{table.place}: {part}"
-        )
-        for part in ("train", "dev", "test")
-    }
+    parts: dict[str, tuple[Document, ...]] = {"train": (), "dev": (), "test": ()}
+    none: tuple[Path, ...] = ()
+    for part in parts:
+        for file in table.take(part, files, "a file, or a list of different files", none):
+            place = f"{table.place}: {part}"
+            if not file.exists():
+                fix = "correct the path, relative ones start at the file's folder"
+                raise ValueError(f"{place}: there is no {file}; {fix}")
+            own = tuple(replace(document, dataset=name) for document in read(file, format))
+            if not own:
+                raise ValueError(f"{place}: {file} holds no documents; check the file, and its format")
+            parts[part] += own
     if not any(parts.values()):
         raise ValueError(f"{table.place}: train is missing; give a file, or a list of files")
     occurring = LabelSet.of(document for part in parts.values() for document in part).types[name]
@@ -203,64 +218,30 @@ def _corpus(item: Any, path: Path) -> tuple[OneOfSeveral, Role | None]:
     table.close()
     if corpus.dev_into_training and not corpus.dev:
         raise ValueError(f"{table.place}: dev_into_training needs dev, which is missing; give a file, or leave it out")
-    _check_labels(corpus, table.place)
+    unknown = [label for label in corpus.annotates if label not in labels]
+    if unknown:
+        raise ValueError(
+            f"{table.place}: annotates names {unknown[0]!r}, which is none of its labels; add it to labels"
+        )
+
+    def undeclared(documents: Sequence[Document], declared: Sequence[str]) -> str:
+        """The first label of entities that is not declared, with its count."""
+        counts = Counter(entity.label for document in documents for entity in document.entities)
+        return next((f"{label!r} ({counts[label]:,})" for label in sorted(counts) if label not in declared), "")
+
+    for part, documents in parts.items():
+        if extra := undeclared(documents, labels):
+            raise ValueError(f"{table.place}: {part} has entities of {extra}, none of its labels; add it to labels")
+    if extra := undeclared(corpus.training, corpus.annotates):
+        raise ValueError(
+            f"{table.place}: its training documents mark {extra}, which annotates leaves out; add it there"
+        )
     return corpus, role
-
-
-def _documents(paths: Sequence[Path], format: str | None, name: str, place: str) -> tuple[Document, ...]:
-    """The documents of some files, with this corpus as their dataset."""
-    every: list[Document] = []
-    for path in paths:
-        if not path.exists():
-            raise ValueError(f"{place}: there is no {path}; correct the path, relative ones start at the file's folder")
-        documents = [replace(document, dataset=name) for document in read(path, format)]
-        if not documents:
-            raise ValueError(f"{place}: {path} holds no documents; check the file, and its format")
-        every += documents
-    return tuple(every)
 
 
 def _positive(value: Any) -> float | None:
     positive = number(value)
     return positive if positive is not None and 0 < positive < math.inf else None
-
-
-def _check_labels(corpus: OneOfSeveral, place: str) -> None:
-    """Checks that the labels of the files are the declared ones."""
-    unknown = [label for label in corpus.annotates if label not in corpus.labels]
-    if unknown:
-        raise ValueError(f"{place}: annotates names {unknown[0]!r}, which is none of its labels; add it to labels")
-    for part, documents in (("train", corpus.train), ("dev", corpus.dev), ("test", corpus.test)):
-        extra = undeclared(documents, corpus.labels)
-        if extra:
-            raise ValueError(f"{place}: {part} has entities of {extra[0]}, none of its labels; add it to labels")
-    extra = undeclared(corpus.training, corpus.annotates)
-    if extra:
-        raise ValueError(f"{place}: its training documents mark {extra[0]}, which annotates leaves out; add it there")
-
-
-def _with_target(entries: Sequence[tuple[OneOfSeveral, Role | None]], path: Path) -> tuple[OneOfSeveral, ...]:
-    """The corpora with their roles; where none is declared the target, the first that is not auxiliary is."""
-    names = [corpus.name for corpus, _ in entries]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"{path}: two corpora are called {twice[0]!r}; give each its own name")
-    targets = [corpus.name for corpus, role in entries if role == "target"]
-    if len(targets) > 1:
-        raise ValueError(f"{path}: {' and '.join(map(repr, targets))} are both the target; give one the role auxiliary")
-    targets += [corpus.name for corpus, role in entries if role is None]
-    if not targets:
-        raise ValueError(f'{path}: all corpora are auxiliary; give one of them role = "target"')
-    corpora = tuple(replace(c, role="target" if c.name == targets[0] else "auxiliary") for c, _ in entries)
-    for corpus in corpora:
-        if corpus.role == "target" and corpus.dev_into_training:
-            raise ValueError(
-                f"{path}: corpus {corpus.name!r}: dev_into_training is for auxiliary corpora; "
-                "the target's dev set says which epoch is best"
-            )
-        if corpus.role == "target" and not corpus.train:
-            raise ValueError(f"{path}: corpus {corpus.name!r}: train is missing; the target needs training documents")
-    return corpora
 
 
 # The batches of an epoch: how many sentences of each corpus, and which share a batch. Everything follows from (seed,
@@ -291,13 +272,18 @@ def epoch_batches(
         return _of_each(lengths, members, settings, shares, seed, epoch)
     power = {"proportion": 1.0, "uniform": 0.0, "temperature": 1 / settings.temperature}[settings.sampling]
     quotas = apportion(len(lengths), {name: shares[name] * len(own) ** power for name, own in members.items()})
-    drawn = {
-        name: draw(own, epoch * quotas[name], quotas[name], (*seed, at))
-        for at, (name, own) in enumerate(members.items())
-    }
+    drawn = [
+        draw(own, epoch * quotas[name], quotas[name], (*seed, at)) for at, (name, own) in enumerate(members.items())
+    ]
+
+    def batches_of(part: Sequence[int], *part_seed: int) -> list[list[int]]:
+        own = [lengths[index] for index in part]
+        order = batches(own, settings.batch_size, budget=settings.budget, seed=(*seed, epoch, *part_seed))
+        return [[part[at] for at in batch] for batch in order]
+
     if settings.batches == "mixed":
-        return _cut([index for part in drawn.values() for index in part], lengths, settings, (*seed, epoch))
-    parts = [_cut(part, lengths, settings, (*seed, epoch, at)) for at, part in enumerate(drawn.values())]
+        return batches_of([index for part in drawn for index in part])
+    parts = [batches_of(part, at) for at, part in enumerate(drawn)]
     random = np.random.default_rng([*seed, epoch])
     if settings.batches == "single":
         together = [batch for part in parts for batch in part]
@@ -309,14 +295,6 @@ def epoch_batches(
         for at, batch in enumerate(part)
     ]
     return [batch for _, batch in sorted(places, key=lambda place: place[0])]
-
-
-def _cut(part: Sequence[int], lengths: Sequence[int], settings: TrainSettings, seed: Sequence[int]) -> list[list[int]]:
-    """Batches of some sentences."""
-    own = [lengths[index] for index in part]
-    return [
-        [part[at] for at in batch] for batch in batches(own, settings.batch_size, budget=settings.budget, seed=seed)
-    ]
 
 
 def _of_each(

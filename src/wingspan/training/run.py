@@ -25,39 +25,23 @@ from wingspan.corpora.leaks import OnLeak
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.encoders.static import StaticEncoder, StaticPieces
+from wingspan.evaluation import scores as scoring
 from wingspan.evaluation.calibration import calibration_of
-from wingspan.evaluation.scores import (
-    HEADLINES,
-    Protocol,
-    Scores,
-    TypingScores,
-    by_continuity,
-    headline,
-    measure,
-    over_seeds,
-)
+from wingspan.evaluation.scores import Scores, TypingScores, headline
 from wingspan.layers.word_decoder import Synonyms
 from wingspan.recipe import Recipe
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, corpus_fingerprint
+from wingspan.training import finish as finishing
 from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_of
-from wingspan.training.finish import (
-    over_runs,
-    proposal_recall,
-    proposals_line,
-    proposes,
-    scores_by_corpus,
-    settle_on_dev,
-)
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.journal import Journal, TrainingBar
-from wingspan.training.loop import Progress, TrainingData, TrainingRun
+from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
-from wingspan.training.processes import accelerator_for
-from wingspan.training.state import claim, keep_studied
+from wingspan.training.state import claim
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import say
 from wingspan.views.tables import print_scores, print_seeds
@@ -192,15 +176,8 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
     say(console, handling.line)
     corpora = replace(job.corpora, train=handling.documents)
-    fitted = fit(
-        job.recipe,
-        corpora.train,
-        corpora.dev,
-        seed=job.seed,
-        start=start,
-        lexicon=lexicon_of(job.lexicon, corpora.train),
-        declared=corpora.declared,
-    )
+    known: Any = {"lexicon": lexicon_of(job.lexicon, corpora.train), "declared": corpora.declared}
+    fitted = fit(job.recipe, corpora.train, corpora.dev, seed=job.seed, start=start, **known)
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
     accelerator.wait_for_everyone()  # all of several processes have seen that there is no run yet
@@ -211,15 +188,30 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
         "encoder_lines": fitted.learner.model.encoder.lines(),
         "train_fingerprint": corpus_fingerprint(corpora.train),
         "trained_parameters": parameter_counts(fitted.learner)[1],
-        "versions": versions(),
+        "versions": {
+            "wingspan": wingspan.__version__,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "python": platform.python_version(),
+        },
         "leaks": handling.to_dict(),
     }
     states = job.folder / "state" if job.folder is not None else None
     data = TrainingData(fitted.sentences, corpora.dev, corpora.weights)
     learning = TrainingRun(fitted.recipe, fitted.labels, fitted.learner, data, job.seed, states, job.resume)
     if states is not None and first:
-        claim(states, run_identity(learning, facts, fitted.studied, accelerator.num_processes), job.resume)
-        keep_studied(states, fitted.studied)
+        studied = sha256(json.dumps(fitted.studied, sort_keys=True).encode()).hexdigest()
+        identity = {  # everything that decides the steps of a run and its best epoch
+            "seed": job.seed,
+            "training corpus": facts["train_fingerprint"],
+            "dev corpus": corpus_fingerprint(corpora.dev),
+            **({"corpora": fitted.labels.to_dict(), "weights": data.weights} if data.weights else {}),
+            **dict(flat(as_json(fitted.recipe))),
+            "lexicon": studied[:16] if fitted.studied else None,  # objectives study the lexicon above all
+            "processes": accelerator.num_processes,
+        }
+        claim(states, identity, job.resume)
+        write_json(states / "studied.json", dict(fitted.studied))
     if job.folder is not None and first:
         write_json(job.folder / "leaks.json", {**handling.to_dict(), **handling.leaks.to_dict()})
     best = Best(learning, job.folder, facts, accelerator.device, saves=first)
@@ -233,23 +225,6 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
         if journal:
             journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
     return model, scores
-
-
-def run_identity(
-    learning: TrainingRun, facts: Mapping[str, Any], studied: Mapping[str, Any], processes: int
-) -> dict[str, Any]:
-    """Everything that decides the steps of a run and its best epoch; a resumed run must have the same."""
-    weights = learning.data.weights
-    return {
-        "seed": learning.seed,
-        "training corpus": facts["train_fingerprint"],
-        "dev corpus": corpus_fingerprint(learning.data.dev),
-        **({"corpora": learning.labels.to_dict(), "weights": weights} if weights else {}),
-        **dict(flat(as_json(learning.recipe))),
-        # objectives study the lexicon above all
-        "lexicon": sha256(json.dumps(studied, sort_keys=True).encode()).hexdigest()[:16] if studied else None,
-        "processes": processes,
-    }
 
 
 def follow(
@@ -281,33 +256,33 @@ def follow(
 
 def finish(model: Recognizer, job: TrainingJob, console: Console) -> Scores | TypingScores | None:
     """Settles the best model on dev, scores it on test, or on dev where there is no test, and saves it."""
-    settle_on_dev(model, job.corpora.dev, console)
+    finishing.settle_on_dev(model, job.corpora.dev, console)
     part, gold = ("test", job.corpora.test) if job.corpora.test else ("dev", job.corpora.dev)
     scores, predicted = None, []
     if gold:
         predicted = model.predict(gold, batch_size=64)
-        scores = measure(model.recipe.protocol, gold, predicted)
+        scores = scoring.measure(model.recipe.protocol, gold, predicted)
         if isinstance(scores, Scores):
-            scores = replace(scores, continuity=by_continuity(gold, predicted))
+            scores = replace(scores, continuity=scoring.by_continuity(gold, predicted))
         model.facts[part] = scores.to_dict()
         model.facts["calibration_error"] = {part: calibration_of(gold, predicted).overall.error}
         console.print(f"{part.capitalize()} scores of the best epoch's model, seed {job.seed}:")
         print_scores(scores, console)
-        if proposes(model):
-            model.facts["proposals"] = proposal_recall(model, gold, batch_size=64)
-            say(console, proposals_line(model.facts["proposals"]))
+        if finishing.proposes(model):
+            model.facts["proposals"] = finishing.proposal_recall(model, gold, batch_size=64)
+            say(console, finishing.proposals_line(model.facts["proposals"]))
     if job.corpora.plan is not None:
         known = {part: predicted} if gold else {}
-        model.facts["corpora"] = scores_by_corpus(model, job.corpora.plan, job.corpora.train, console, known)
+        model.facts["corpora"] = finishing.scores_by_corpus(model, job.corpora.plan, job.corpora.train, console, known)
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores
 
 
-def log(progress: Progress, protocol: Protocol, journal: Journal | None, tracker: Accelerator | None) -> None:
+def log(progress: Progress, protocol: scoring.Protocol, journal: Journal | None, tracker: Accelerator | None) -> None:
     """One line per event in the journal, one point per event in the tracker."""
     position = progress.position
-    dev = {f"dev_{HEADLINES[protocol].lower()}": headline(progress.scores) if progress.scores else None}
+    dev = {f"dev_{scoring.HEADLINES[protocol].lower()}": headline(progress.scores) if progress.scores else None}
     if journal:
         journal.write(
             "epoch" if position.step == 0 else "progress",
@@ -344,8 +319,8 @@ def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dic
         return {**scores[0].to_dict(), **({"corpora": corpora[0]} if corpora[0] else {}), **leaks}
     console.print(f"{'Test' if job.corpora.test else 'Dev'} scores over {len(scores)} seeds:")
     print_seeds(scores, console)
-    by_corpus = {"corpora": over_runs(corpora)} if corpora[0] else {}
-    summary = {**over_seeds(scores), "seeds": list(seeds), **by_corpus, **leaks}
+    by_corpus = {"corpora": finishing.over_runs(corpora)} if corpora[0] else {}
+    summary = {**scoring.over_seeds(scores), "seeds": list(seeds), **by_corpus, **leaks}
     if job.folder is not None:
         write_json(job.folder / "summary.json", summary)
     return summary
@@ -402,64 +377,40 @@ def corpora_lines(fitted: Fitted) -> list[str]:
     return lines
 
 
-def versions() -> dict[str, str]:
-    """The versions of the software that trains."""
-    return {
-        "wingspan": wingspan.__version__,
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "python": platform.python_version(),
-    }
-
-
-# What `--encoder` takes: hashed, static:FILE, a short name, a folder, or a hub id.
-
-STATIC = "static:"
-VECTOR_FILES = (".txt", ".vec", ".bin", ".npz", ".gz")
-
-
 def with_encoder(recipe: Recipe, name: str) -> Recipe:
-    """The recipe on another encoder. Fresh weights need another learning rate than pretrained ones."""
+    """The recipe on what `--encoder` names: hashed, static:FILE, a short name, a folder, or a hub id.
+
+    Fresh weights need another learning rate than pretrained ones.
+    """
     part: Any = recipe.encoder if isinstance(recipe.encoder, partial) else partial(recipe.encoder)
+    from_nothing = replace(recipe.train, learning_rate=2e-3, factors={}, clip=5.0)
+    if name == "hashed" and part.func is HashedEncoder:
+        return recipe
     if name == "hashed":
-        return recipe if part.func is HashedEncoder else from_nothing(recipe, partial(HashedEncoder))
-    if name.startswith(STATIC):
-        return with_vectors(recipe, part, name.removeprefix(STATIC))
+        return replace(recipe, encoder=partial(HashedEncoder), train=from_nothing)
+    if name.startswith("static:"):
+        kind, chosen = static_part(name.removeprefix("static:"))
+        if part.func not in (StaticEncoder, StaticPieces):
+            encoder = partial(kind, **chosen, hidden=128, dropout=0.3)
+            return replace(recipe, encoder=encoder, train=from_nothing)
+        known = inspect.signature(kind).parameters  # a recipe that uses static vectors already keeps its settings
+        kept = {key: value for key, value in part.keywords.items() if key in known}
+        return replace(recipe, encoder=partial(kind, **{**kept, **chosen}))
     if part.func is PretrainedEncoder:
         return replace(recipe, encoder=partial(PretrainedEncoder, **{**part.keywords, "name": name}))
-    train = replace(recipe.train, learning_rate=1e-4, factors=FRESH, clip=1.0)
+    # fresh parameters beside a pretrained encoder learn ten times as fast
+    fresh = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
+    train = replace(recipe.train, learning_rate=1e-4, factors=fresh, clip=1.0)
     return replace(recipe, encoder=partial(PretrainedEncoder, name=name), train=train)
-
-
-def with_vectors(recipe: Recipe, part: Any, name: str) -> Recipe:
-    """The recipe on static vectors: a file of words, `random`, or the input embeddings of a pretrained model.
-
-    A recipe that uses static vectors already keeps its settings.
-    """
-    kind, chosen = static_part(name)
-    if part.func not in (StaticEncoder, StaticPieces):
-        return from_nothing(recipe, partial(kind, **chosen, hidden=128, dropout=0.3))
-    known = inspect.signature(kind).parameters
-    kept = {key: value for key, value in part.keywords.items() if key in known}
-    return replace(recipe, encoder=partial(kind, **{**kept, **chosen}))
 
 
 def static_part(name: str) -> tuple[Any, dict[str, Any]]:
     """The encoder class and its settings: files have words; folders, short names and hub ids are pretrained models."""
     if name == "random":
         return StaticEncoder, {"vectors": None}
-    if Path(name).is_file() or Path(name).suffix in VECTOR_FILES:
+    if Path(name).is_file() or Path(name).suffix in (".txt", ".vec", ".bin", ".npz", ".gz"):
         return StaticEncoder, {"vectors": name}
     return StaticPieces, {"name": name}
-
-
-def from_nothing(recipe: Recipe, encoder: Any) -> Recipe:
-    """The recipe on an encoder whose trained weights are all fresh."""
-    return replace(recipe, encoder=encoder, train=replace(recipe.train, learning_rate=2e-3, factors={}, clip=5.0))
-
-
-FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-"""Fresh parameters beside a pretrained encoder learn ten times as fast."""
 
 
 def must_recognize(recipe: Recipe, verb: str) -> Recipe:

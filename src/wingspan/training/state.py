@@ -116,11 +116,6 @@ def keep_phase(states: Path, number: int, learner: nn.Module) -> None:
     write_weights(folder / "learner.safetensors", learner)
 
 
-def keep_studied(states: Path, studied: Mapping[str, Any]) -> None:
-    """Keeps the facts about the training data that objectives are built with."""
-    write_json(states / "studied.json", dict(studied))
-
-
 def load_phase(
     run: str | Path, number: int, *, device: str | torch.device | None = None, parts: Sequence[str] = ()
 ) -> Recognizer:

@@ -95,21 +95,17 @@ def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:
     rows = {
         (names[c], offset): (old.layer_of[c], old.begin_of[c] + offset - 1) for c in old.classes for offset in (1, 2)
     }
-    for layer, meanings in enumerate(tags_of(tagging)):
-        known = {tag: rows[meaning] for tag, meaning in enumerate(meanings) if meaning in rows}
+    known_tags: list[dict[int, tuple[int, int]]] = [{} for _ in range(tagging.layers)]
+    for c in tagging.classes:
+        for offset in (1, 2):  # B and I
+            if (tagging.names[c], offset) in rows:
+                tag = tagging.begin_of[c] + offset - 1
+                known_tags[tagging.layer_of[c]][tag] = rows[tagging.names[c], offset]
+    for layer, known in enumerate(known_tags):
         if not known and not tagging.one_layer:
             continue  # a new type
         source = next(iter(known.values()), (0, 0))[0]
         copy_layer(tagging, old, layer, source, {0: 0, **{tag: at for tag, (_, at) in known.items()}})
-
-
-def tags_of(tagging: Tagging) -> list[list[tuple[str | None, int]]]:
-    """The meanings of each layer's tags: a label and 1 for B, 2 for I; (None, 0) is O."""
-    meanings: list[list[tuple[str | None, int]]] = [[(None, 0)] * tagging.tags for _ in range(tagging.layers)]
-    for c in tagging.classes:
-        for offset in (1, 2):
-            meanings[tagging.layer_of[c]][tagging.begin_of[c] + offset - 1] = (tagging.names[c], offset)
-    return meanings
 
 
 def copy_layer(tagging: Tagging, old: Tagging, layer: int, source: int, tags: Mapping[int, int]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from filelock import FileLock
 from rich.console import Console
@@ -35,11 +35,6 @@ from wingspan.training.run import TrainingJob, must_recognize, prepare, run
 from wingspan.tuning.space import as_text, own_values, search_space
 from wingspan.views.console import say
 
-Pruner = Literal["median", "hyperband", "none"]
-
-SQLITE_TIMEOUT = 60
-"""Seconds that a process waits for a database file that another one writes to."""
-
 
 @dataclass(frozen=True)
 class SearchRequest:
@@ -55,7 +50,7 @@ class SearchRequest:
     format: str | None = None
     trials: int = 20
     time_budget: float | None = None
-    pruner: Pruner = "median"
+    pruner: Literal["median", "hyperband", "none"] = "median"
     study: str | None = None
     name: str | None = None
     seed: int = 1
@@ -71,17 +66,16 @@ class SearchRequest:
         return self.study or str(self.output / "study.db")
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """All trials of the study, the best of them, and how much each setting mattered."""
+class SearchResult(NamedTuple):
+    """The best trial of the study, how much each setting mattered, and all trials."""
 
-    trials: list[dict[str, Any]]
     best: dict[str, Any] | None
     importances: dict[str, float]
+    trials: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, ready for JSON."""
-        return {"best": self.best, "importances": self.importances, "trials": self.trials}
+        return self._asdict()
 
 
 def tune(request: SearchRequest, console: Console) -> SearchResult:
@@ -102,7 +96,12 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
     left = max(0, request.trials - done)
     say(console, f"{request.database}: {done} trials done, {left} to do")
     for key, choices in space.items():
-        say(console, f"  {key}: {in_words(choices)}")
+        if isinstance(choices, OneOf):
+            values = " or ".join(map(as_text, choices.values))
+        else:
+            whole, log = "whole numbers " if choices.whole else "", ", log" if choices.log else ""
+            values = f"{whole}{choices.low:g} to {choices.high:g}{log}"
+        say(console, f"  {key}: {values}")
 
     def objective(trial: Any) -> float:
         # by the number of the trial, so that commands that share the study never draw the same settings
@@ -117,7 +116,12 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
 
     def after(study: Any, trial: Any) -> None:
         trials = trials_of(study)
-        report(next(row for row in trials if row["number"] == trial.number), console)
+        row = next(row for row in trials if row["number"] == trial.number)
+        ends = {"complete": f"dev F1 {row['dev_f1'] or 0:.2f}", "pruned": f"ended after epoch {row['epochs']}"}
+        end = ends.get(row["state"], f"failed: {row.get('problem')}")
+        values = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row["settings"].items()}
+        chosen = ", ".join(f"{key}={value}" for key, value in values.items())
+        say(console, f"trial {row['number']}: {end} ({chosen}; {row['seconds'] or 0:.0f} s)")
         if sum(row["state"] != "running" for row in trials) >= request.trials:
             study.stop()
 
@@ -144,7 +148,14 @@ def check(request: SearchRequest, console: Console) -> tuple[Recipe, Corpora, di
 
 def try_settings(request: SearchRequest, corpora: Corpora, space: Mapping[str, Between | OneOf], trial: Any) -> float:
     """Trains with settings that the study suggests. Returns the best dev F1; hopeless trainings end early."""
-    settings = {key: as_text(suggest(trial, key, choices)) for key, choices in space.items()}
+    settings: dict[str, str] = {}
+    for key, choices in space.items():
+        if isinstance(choices, OneOf):
+            value = trial.suggest_categorical(key, list(choices.values))
+        else:
+            draw = trial.suggest_int if choices.whole else trial.suggest_float
+            value = draw(key, choices.low, choices.high, log=choices.log)
+        settings[key] = as_text(value)
     recipe = prepare(request.recipe, request.encoder, {**request.settings, **settings})
     epochs, best = 0, 0.0
 
@@ -161,30 +172,10 @@ def try_settings(request: SearchRequest, corpora: Corpora, space: Mapping[str, B
     log = request.output / "logs" / f"trial-{trial.number}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file:
-        job = TrainingJob(
-            recipe, corpora, seed=request.seed, device=request.device, watch=watch, lexicon=request.lexicon
-        )
-        run(replace(job, on_leak=request.on_leak), Console(file=file, width=160))
+        options: Any = {"device": request.device, "lexicon": request.lexicon, "on_leak": request.on_leak}
+        job = TrainingJob(recipe, corpora, seed=request.seed, watch=watch, **options)
+        run(job, Console(file=file, width=160))
     return best
-
-
-def suggest(trial: Any, key: str, choices: Between | OneOf) -> Any:
-    """A value of a range, chosen by the study."""
-    if isinstance(choices, OneOf):
-        return trial.suggest_categorical(key, list(choices.values))
-    draw = trial.suggest_int if choices.whole else trial.suggest_float
-    return draw(key, choices.low, choices.high, log=choices.log)
-
-
-def in_words(choices: Between | OneOf) -> str:
-    """A range for people."""
-    if isinstance(choices, OneOf):
-        return " or ".join(map(as_text, choices.values))
-    whole = "whole numbers " if choices.whole else ""
-    return f"{whole}{choices.low:g} to {choices.high:g}{', log' if choices.log else ''}"
-
-
-# The study.
 
 
 def optuna() -> Any:
@@ -230,7 +221,8 @@ def open_study(request: SearchRequest, epochs: int) -> Any:
     with plain_errors(request.database):
         storage = library.storages.RDBStorage(
             url,
-            engine_kwargs={"connect_args": {"timeout": SQLITE_TIMEOUT}} if url.startswith("sqlite") else None,
+            # a process waits up to a minute for a database file that another one writes to
+            engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None,
             heartbeat_interval=request.heartbeat,
             grace_period=3 * request.heartbeat,
             heartbeat_stale_trial_callback=library.storages.RetryHeartbeatStaleTrialCallback(max_retry=3),
@@ -320,18 +312,6 @@ def importances(study: Any) -> dict[str, float]:
     return {key: float(value) for key, value in values.items()}
 
 
-# The result.
-
-
-def report(trial: Mapping[str, Any], console: Console) -> None:
-    """One line for a trial that has ended."""
-    ends = {"complete": f"dev F1 {trial['dev_f1'] or 0:.2f}", "pruned": f"ended after epoch {trial['epochs']}"}
-    values = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in trial["settings"].items()}
-    chosen = ", ".join(f"{key}={value}" for key, value in values.items())
-    end = ends.get(trial["state"], f"failed: {trial.get('problem')}")
-    say(console, f"trial {trial['number']}: {end} ({chosen}; {trial['seconds'] or 0:.0f} s)")
-
-
 def conclude(study: Any, request: SearchRequest, console: Console) -> SearchResult:
     """Writes all trials, and the best settings together with the requested ones as a file for `train`."""
     trials = trials_of(study)
@@ -339,7 +319,7 @@ def conclude(study: Any, request: SearchRequest, console: Console) -> SearchResu
         file.writelines(json.dumps(trial) + "\n" for trial in trials)
     complete = [trial for trial in trials if trial["state"] == "complete"]
     best = max(complete, key=lambda trial: (trial["dev_f1"], -trial["number"]), default=None)
-    result = SearchResult(trials, best, importances(study))
+    result = SearchResult(best, importances(study), trials)
     for key, value in result.importances.items():
         say(console, f"importance of {key}: {100 * value:.0f} %")
     if best is None:

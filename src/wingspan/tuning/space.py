@@ -13,8 +13,6 @@ from wingspan.recipe import Between, OneOf, Range, Recipe, Times
 from wingspan.recipe_json import override
 from wingspan.training.loop import by_prefix
 
-Space = Mapping[str, Between | OneOf]
-
 FACTORS = ("train.factors", "train.decays")
 """Settings that map prefixes of parameter names to numbers."""
 
@@ -33,7 +31,10 @@ def search_space(
         if key in fixed:
             continue
         try:
-            check_term(recipe, key)
+            setting, _, rest = key.partition(".objectives.")
+            term = rest.partition(".")[0]
+            if setting in FACTORS and term and term not in recipe.terms:  # such a factor would change nothing
+                raise ValueError(f"the recipe has no term {term!r}; it has {', '.join(recipe.terms)}")
             resolved = choices.around(value_of(recipe, key)) if isinstance(choices, Times) else choices
             for value in resolved.values if isinstance(resolved, OneOf) else (resolved.low, resolved.high):
                 override(recipe, key, as_text(value))
@@ -47,20 +48,12 @@ def search_space(
     return space
 
 
-def check_term(recipe: Recipe, key: str) -> None:
-    """Rejects factors for parameters of a term that the recipe lacks, which would change nothing."""
-    setting, _, rest = key.partition(".objectives.")
-    term = rest.partition(".")[0]
-    if setting in FACTORS and term and term not in recipe.terms:
-        raise ValueError(f"the recipe has no term {term!r}; it has {', '.join(recipe.terms)}")
-
-
 def as_text(value: Any) -> str:
     """A value in the form of `--set`."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def own_values(recipe: Recipe, space: Space) -> dict[str, Any] | None:
+def own_values(recipe: Recipe, space: Mapping[str, Between | OneOf]) -> dict[str, Any] | None:
     """The recipe's own values, to be tried first; None if one of them is outside its range."""
     own = {key: value_of(recipe, key) for key in space}
     return own if all(space[key].holds(value) for key, value in own.items()) else None

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wingspan.evaluation.scores import Average, Counts, Scores, TypingScores, score_rows
+from wingspan.evaluation.scores import PARTS, Average, Counts, Scores, TypingScores, accuracy_rows, score_rows
 
 AVERAGES = {"micro": "micro", "macro": "macro (labels)", "document_macro": "macro (documents)"}
 """The names of the rows below the labels; the second macro is that of the n2c2 script."""
