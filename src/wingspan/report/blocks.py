@@ -146,10 +146,7 @@ class Subject:
         *,
         allow_missing: bool = False,
     ) -> Subject:
-        """Puts every run onto the texts and into the order of the gold.
-
-        With `allow_missing`, a document without prediction counts as one without entities.
-        """
+        """Puts every run onto the texts and into the order of the gold; missing documents are empty if allowed."""
         if not gold:
             raise ValueError("the gold has no documents; give a corpus with at least one")
         ordered: dict[str, Runs] = {}

@@ -187,8 +187,7 @@ def represent(
 def chances(recognizer: Recognizer, scores: Tensor, dataset: Tensor) -> Tensor:
     """Chances of all classes in the eyes of each sentence's corpus, as they are before any calibration.
 
-    Where labels are asked one by one, "nothing" gets what the likeliest of them leaves; a model that types given spans
-    never predicts it.
+    With a sigmoid, "nothing" gets what the likeliest label leaves; a model that types given spans never predicts it.
     """
     nothing = torch.tensor([name is None for name in recognizer.labels.names()], device=scores.device)
     if recognizer.recipe.protocol == "typing":
@@ -277,10 +276,7 @@ class LabelRows(NamedTuple):
 
 
 def read_label_rows(run: str | Path, recipe: Recipe, labels: LabelSet) -> LabelRows | None:
-    """The rows at the end of a run's last phase; None where the recipe has none, or the state was not kept.
-
-    Prediction does not need them, so a saved model does not hold them; the run's `state/` folder does.
-    """
+    """The rows in a run's `state/` folder (a saved model has none); None if the recipe has none or it was not kept."""
     terms = [name for name, term in recipe.terms.items() if made_by(term.objective) is ConditionalReconstruction]
     kept = sorted((Path(run) / "state").glob("phase-*/learner.safetensors"))
     if not terms or not kept:

@@ -138,7 +138,10 @@ def passages_with(subject: Subject, name: str, mistakes: Sequence[Mistake]) -> I
     """The passages that hold these mistakes, in the order of the documents."""
     in_order = sorted(mistakes, key=lambda mistake: mistake.document)
     for number, group in groupby(in_order, lambda mistake: mistake.document):
-        here = [(_place(mistake), mistake) for mistake in group]
+        here = []
+        for mistake in group:
+            hulls = [entity.hull for entity in (mistake.gold, mistake.found) if entity]
+            here.append((Span(min(hull.start for hull in hulls), max(hull.end for hull in hulls)), mistake))
         for window in windows(subject.gold[number].text, [place for place, _ in here]):
             inside = [mistake for place, mistake in here if window.overlaps(place)]
             yield passage(subject, name, number, window, inside)
@@ -154,12 +157,6 @@ def passage(
     labels = tuple(sorted({entity.label for entity in entities}))
     version = ("", cropped(subject.predicted(name)[document], window))
     return Example([version], cropped(gold, window), f"{gold.id} · {', '.join(kinds)}", kinds, labels, note)
-
-
-def _place(mistake: Mistake) -> Span:
-    """The characters of both sides of a mistake."""
-    hulls = [entity.hull for entity in (mistake.gold, mistake.found) if entity]
-    return Span(min(hull.start for hull in hulls), max(hull.end for hull in hulls))
 
 
 def spread_out(items: Sequence[T], most: int) -> Sequence[T]:
@@ -359,8 +356,7 @@ def robustness(
 ) -> list[Drop]:
     """Predicts the documents under the perturbations, all by default, and scores each against its perturbed gold.
 
-    `predicted` are the predictions for the documents as they are, where they are known already. The model sees no gold,
-    and the entities of perturbed documents are as exact as those of the originals, so a drop is the model's.
+    `predicted` are the predictions for the documents as they are, where they are known already.
     """
     from wingspan.corpora.perturb import PERTURBATIONS, perturb
 

@@ -293,10 +293,7 @@ class Discrepancy(NamedTuple):
 
 
 def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepancy, ...]:
-    """Each gold span's place in the "volcano".  See: paper 001, section 3.5 and Figure 6.
-
-    `guess` are the predicted classes, the likeliest ones by default; only others can be Down.
-    """
+    """Each gold span in the "volcano"; `guess` are classes other than the likeliest.  See: paper 001, Figure 6."""
     at = np.arange(len(rows.gold))
     true = np.maximum(rows.chance[at, rows.gold], SMALLEST)
     predicted = np.maximum(rows.chance[at, rows.guess if guess is None else guess], SMALLEST)
@@ -326,10 +323,7 @@ class EpochLoss(NamedTuple):
 
 
 def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
-    """The losses of a run from its `journal.jsonl`, phase after phase.  See: paper 001, Figure 3.
-
-    An epoch that a resumed run has gone through again counts once.
-    """
+    """The losses in a run's `journal.jsonl`; an epoch that was run again counts once.  See: paper 001, Figure 3."""
     journaled = (event for event in read_journal(journal) if event["event"] == "epoch")
     events = {(event.get("phase", 0), event["epoch"]): event for event in journaled}
     epochs = []
@@ -398,15 +392,13 @@ def _mapped(
 
 
 def pca(values: Array, dimensions: int = 2) -> tuple[Array, tuple[float, ...]]:
-    """Principal components and the share of variance of each.  (n, D) -> (n, dimensions)
-
-    Signs are arbitrary; here the largest weight of each axis is positive, so that figures do not flip.
-    """
+    """Principal components and the share of variance of each.  (n, D) -> (n, dimensions)"""
     centered = values.astype(np.float64)
     centered = centered - (centered.mean(0) if len(centered) else 0.0)
     left, lengths, axes = np.linalg.svd(centered, full_matrices=False)
     kept = min(dimensions, len(lengths))
     weights = axes[:kept]
+    # signs are arbitrary: the largest weight of each axis is made positive, so that figures do not flip
     signs = np.sign(weights[np.arange(kept), np.abs(weights).argmax(1)]) if kept else np.zeros(0)
     points = np.zeros((len(values), dimensions))
     points[:, :kept] = left[:, :kept] * lengths[:kept] * np.where(signs == 0, 1.0, signs)

@@ -1,8 +1,7 @@
 """The report as one HTML file: a table of contents, the sections, nothing from the network.
 
 The markup is in `report.html` and, with one macro for each kind of block, in `blocks.html`; this module has the values
-that they show. Numbers appear as people read them, with raw values beside them for sorting and CSV, and tints for heat
-maps.
+that they show: numbers as people read them, raw values for sorting and CSV, tints for heat maps.
 """
 
 from __future__ import annotations

@@ -276,10 +276,7 @@ def norms_figure(table: Sequence[geometry.ClassNorm]) -> Any:
 
 
 def violins_figure(table: Sequence[geometry.TrueChances]) -> Any:
-    """The chance of the true label, type by type: right predictions on the left half, wrong ones on the right.
-
-    A white bar marks the median.  See: paper 001, Figure 5.
-    """
+    """The chance of the true label by type, right ones left and wrong ones right.  See: paper 001, Figure 5."""
     with canvas(width=max(5.0, 0.85 * len(table) + 1.6), height=3.8) as (figure, panel):
         from matplotlib.patches import Patch
 

@@ -156,10 +156,7 @@ class EntityBar(NamedTuple):
 
 
 def marked(document: Document, gold: Document | None = None, labels: Iterable[str] = ()) -> Markup:
-    """The document as one `<div>`. With `gold`, entities are marked as right, spurious or missed.
-
-    Given all `labels` of a corpus, a label has one color in every document.
-    """
+    """The document as one `<div>`. With all `labels` of a corpus, a label has one color in every document."""
     verdicts = judged(document, gold)
     colors = label_colors([*labels, *(entity.label for entity, _ in verdicts)])
     notes = [note for entity, _ in verdicts if (note := misfit(entity, document))]

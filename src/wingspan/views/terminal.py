@@ -208,10 +208,7 @@ class LineBar:
         self.hull = Span(min(self.strokes), max(self.strokes) + 1) if self.strokes else Span(0, 0)
 
     def label_places(self, width: int) -> list[Span]:
-        """Places for the label, best first: in the widest fragment, in a gap, behind the bar, before it.
-
-        Where there is no room at all it is shortened to the largest room there is.
-        """
+        """Places for the label, best first: in the widest fragment, in a gap, behind the bar, before it."""
         size = sum(glyph.cells for glyph in self.mark.name)
         inner = sorted(self.fragments, key=lambda piece: -piece.width)
         rooms = [Span(piece.start + 1, piece.end - 1) for piece in inner] + self.gaps
@@ -221,6 +218,7 @@ class LineBar:
         starts += [before.end - size] if before.width >= size else []
         if starts:
             return [Span(start, start + size) for start in starts]
+        # no room at all: it is shortened
         largest = max(*rooms, behind, before, key=lambda room: room.width)
         return [Span(largest.start, largest.start + max(1, largest.width))]
 
