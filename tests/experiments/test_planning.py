@@ -7,7 +7,7 @@ from plans import documents, plan
 
 from wingspan.evaluation.scores import Counts
 from wingspan.experiments.plan import PlannedCorpus, fraction_of, identity, read_plan
-from wingspan.experiments.run import Ledger
+from wingspan.experiments.run import Ledger, read_parts
 from wingspan.text import Document
 
 
@@ -40,11 +40,9 @@ def test_the_last_setting_wins(tmp_path):
         patch.setenv("HOME", "/me")
         found = read_plan(tmp_path / "plan.toml")
     assert found.output == Path("/data/x")
-    assert found.corpora[0].files() == {
-        "train": (tmp_path / "a.jsonl", Path("/b.jsonl")),
-        "dev": (Path("/me/c.jsonl"),),
-        "test": (tmp_path / "d.jsonl",),
-    }
+    corpus = found.corpora[0]
+    assert corpus.train == (tmp_path / "a.jsonl", Path("/b.jsonl"))
+    assert (corpus.dev, corpus.test) == (Path("/me/c.jsonl"), tmp_path / "d.jsonl")
     first, second = (found.settings_of(system, found.corpora[0]) for system in found.systems)
     assert first == {
         "train.epochs": "2",
@@ -120,5 +118,7 @@ def test_less_is_a_part_of_more():
     assert fraction_of(rows, 0.5, seed=1) != fraction_of(rows, 0.5, seed=2)
 
 
-def test_a_corpus_without_dev_has_no_dev_files():
-    assert PlannedCorpus("x", (Path("a"),)).files() == {"train": (Path("a"),)}
+def test_a_corpus_without_dev_has_no_dev_documents(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "One."}\n')
+    parts = read_parts(PlannedCorpus("x", (tmp_path / "a.jsonl",)))
+    assert ([document.text for document in parts.train], parts.dev, parts.test) == (["One."], [], [])

@@ -48,11 +48,6 @@ class PlannedCorpus:
     several: Path | None = None
     """A `corpora.toml` instead of files: the column has the scores on its target."""
 
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        """The files of each part that has some."""
-        single = {part: (path,) for part in PARTS if (path := getattr(self, part)) is not None}
-        return {**({"train": self.train} if self.train else {}), **single}
-
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -183,7 +178,7 @@ def read_plan(path: Path) -> ExperimentPlan:
         among = ", ".join(map(repr, known))
         raise ValueError(f"{path}: the baseline {plan.baseline!r} is none of the recipes {among}")
     for corpus in plan.corpora:
-        missing = [part for part in plan.evaluate if part not in corpus.files()]
+        missing = [part for part in plan.evaluate if getattr(corpus, part) is None]
         if missing and corpus.several is None:
             raise ValueError(
                 f"{path}: corpus {corpus.name!r} has no {missing[0]} file; give one, or set evaluate without it"
@@ -193,7 +188,7 @@ def read_plan(path: Path) -> ExperimentPlan:
 
 def _system(item: Any, path: Path) -> System:
     """`"bundling/span"`, or a table with a name and settings."""
-    table = _entry(item, path, "recipe", "recipes")
+    table = _entry({"recipe": item} if isinstance(item, str) else item, path, "recipes")
     recipe = table.need("recipe", word, "NAME, NAME/VARIANT, or a Python file with recipe()")
     if recipe.endswith(".py"):
         recipe = str(path_from(path.parent)(recipe))
@@ -211,7 +206,7 @@ def _system(item: Any, path: Path) -> System:
 
 
 def _corpus(item: Any, path: Path) -> PlannedCorpus:
-    table, here = _entry(item, path, None, "corpora"), path_from(path.parent)
+    table, here = _entry(item, path, "corpora"), path_from(path.parent)
     name = table.need("name", word, "a text")
     table.place = f"{path}: corpus {name!r}"
     together = table.take("corpora", here, "a corpora.toml", None)
@@ -235,18 +230,16 @@ def _corpus(item: Any, path: Path) -> PlannedCorpus:
         together,
     )
     table.close()
-    if together is not None and (corpus.files() or corpus.format):
+    if together is not None and any((corpus.train, corpus.dev, corpus.test, corpus.format)):
         raise ValueError(f"{table.place}: corpora names all files itself; leave out train, dev, test and format")
     return corpus
 
 
-def _entry(item: Any, path: Path, single: str | None, where: str) -> TomlTable:
-    """One entry of a list of tables; a bare text is the value of the key `single`."""
-    if isinstance(item, str) and single is not None:
-        item = {single: item}
+def _entry(item: Any, path: Path, where: str) -> TomlTable:
+    """One entry of a list of tables."""
     if not isinstance(item, dict):
         raise ValueError(f"{path}: {where} must be a list of tables, [[{where}]], not {item!r}")
-    name = item.get("name", item.get(single) if single else None)
+    name = item.get("name", item.get("recipe"))
     return TomlTable(item, f"{path}: {where}" + (f" {name!r}" if name else ""))
 
 

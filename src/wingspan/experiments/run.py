@@ -39,7 +39,7 @@ from wingspan.recipe import expect, made_by
 from wingspan.recipe_json import as_json
 from wingspan.recognizer import usable_device
 from wingspan.text import corpus_fingerprint
-from wingspan.training.corpora import Corpora, corpora_of, documents_of, lexicon_of
+from wingspan.training.corpora import Corpora, corpora_of, gather, lexicon_of
 from wingspan.training.fit import coverage_of
 from wingspan.training.journal import Journal, read_journal
 from wingspan.training.run import TrainingJob, must_recognize, prepare, run
@@ -81,11 +81,6 @@ class Assignment:
         """The file for the output of the training."""
         return self.plan.output / "logs" / f"{self.id}.log"
 
-    @property
-    def states(self) -> Path:
-        """The folder from which a killed run with checkpoints goes on."""
-        return self.plan.output / "running" / self.id
-
 
 Outcome = Mapping[str, Any] | str | None
 """The line of a run that is done, the reason of a failure, or None where another process holds the run."""
@@ -111,7 +106,13 @@ def run_experiment(
     done = {name: line for name, line in ledger.lines().items() if name in assignments}
     tables = tuple(write_tables(plan, assignments, done))
     for table in tables:
-        show(table, console)
+        rows = [
+            (name, *(f"{cell.text}{cell.mark and f' {cell.mark}'}{' *' if cell.best else ''}" for cell in cells))
+            for name, cells in table.rows
+        ]
+        Sheet(table.title, ("recipe", *table.columns), rows).show(console)
+        for note in table.notes:
+            say(console, note.replace("is bold", "has a *"))
     if len(done) == len(assignments):
         shutil.rmtree(ledger.claims, ignore_errors=True)  # every run is done, so nobody claims one any more
     elif not tables_only:
@@ -247,7 +248,8 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     settings = {**corpora.settings, **planned.settings}
     torch.set_float32_matmul_precision("high" if plan.tf32 else "highest")
     began = time.perf_counter()
-    folder = assignment.states if plan.checkpoints else None  # else in memory
+    states = plan.output / "running" / assignment.id  # a killed run with checkpoints goes on from here
+    folder = states if plan.checkpoints else None
     resume = folder is not None and (folder / "state" / "run.json").is_file()
     if folder is not None and not resume:
         shutil.rmtree(folder, ignore_errors=True)
@@ -278,7 +280,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
         scores[part] = replace(strict, coverage={**strict.coverage, **coverage.to_dict()})
     if plan.keep_models:
         model.save_pretrained(plan.output / "models" / assignment.id)
-    shutil.rmtree(assignment.states, ignore_errors=True)
+    shutil.rmtree(states, ignore_errors=True)
     scored = time.perf_counter()
     own_file = planned.system.recipe.endswith(".py")
     name, _, variant = (Path(planned.system.recipe).name if own_file else planned.system.recipe).partition("/")
@@ -318,29 +320,19 @@ def read_parts(corpus: PlannedCorpus) -> Corpora:
     """The documents of a corpus; of several corpora, dev and test are the target's."""
     if corpus.several is not None:
         return corpora_of(None, None, None, None, corpus.several)
-    parts = {
-        part: [document for path in paths for document in documents_of(path, corpus.format)]
-        for part, paths in corpus.files().items()
-    }
-    return Corpora(parts["train"], parts.get("dev", ()), parts.get("test", ()))
+    return gather(corpus.train, corpus.dev, corpus.test, corpus.format)
 
 
 # Processes that do whole trainings.
 
-PRELOADED = ["wingspan.experiments.run", "torch._dynamo", "torch.distributed.tensor"]
-"""Modules that a training imports, some of them only in its first step."""
-
 
 def starting(kind: str) -> Any:
-    """The way processes start for a kind of device.
-
-    On the CPU they are forked from a server that has imported torch, which is fast; CUDA does not survive a fork, so
-    for a GPU they are spawned.
-    """
+    """The way processes start: forked from a server that has imported torch, or spawned, as CUDA survives no fork."""
     if kind != "cpu" or "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    # some of these are imported only in the first step of a training
+    context.set_forkserver_preload(["wingspan.experiments.run", "torch._dynamo", "torch.distributed.tensor"])
     return context
 
 
@@ -416,9 +408,6 @@ def corpus_fingerprints(corpus: PlannedCorpus, evaluate: Sequence[str]) -> dict[
     return fingerprints
 
 
-# Tables, on disk and on the terminal.
-
-
 def write_tables(
     plan: ExperimentPlan, assignments: Mapping[str, Assignment], done: Mapping[str, Mapping[str, Any]]
 ) -> list[ResultTable]:
@@ -439,17 +428,6 @@ def write_tables(
         json.dump([table.to_dict() for table in tables], file, indent=2, ensure_ascii=False)
     write_curves(plan, results)
     return tables
-
-
-def show(table: ResultTable, console: Console) -> None:
-    """Prints a table; the best of a column has a star."""
-    rows = [
-        (name, *(f"{cell.text}{cell.mark and f' {cell.mark}'}{' *' if cell.best else ''}" for cell in cells))
-        for name, cells in table.rows
-    ]
-    Sheet(table.title, ("recipe", *table.columns), rows).show(console)
-    for note in table.notes:
-        say(console, note.replace("is bold", "has a *"))
 
 
 # The ledger: one JSON line per finished run, and locks on the runs in progress.

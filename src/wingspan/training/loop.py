@@ -21,6 +21,7 @@ from accelerate.utils import DistributedDataParallelKwargs, gather_object
 from torch import nn
 
 from wingspan.batch import Collate, batches
+from wingspan.checkpoint import write_weights
 from wingspan.evaluation.scores import Scores, TypingScores, headline, measure
 from wingspan.labels import LabelSet
 from wingspan.layers.distributed import idle, mean_of_all
@@ -30,7 +31,7 @@ from wingspan.recipe import Learner, Phase, Recipe, TrainSettings
 from wingspan.recognizer import Recognizer, usable_device
 from wingspan.text import Document, Sentence
 from wingspan.training.multi_corpus import epoch_batches
-from wingspan.training.state import Position, keep_phase, latest_state, load_position, load_state, save_state
+from wingspan.training.state import Position, latest_state, load_position, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
 
@@ -89,7 +90,9 @@ def train(run: TrainingRun, accelerator: Accelerator) -> Iterator[Progress]:
             position = progress.position
             yield progress
         if run.states and accelerator.is_main_process:
-            keep_phase(run.states, number, run.learner)
+            folder = run.states / f"phase-{number + 1}"  # for analyses, with objectives that prediction does not need
+            folder.mkdir(parents=True, exist_ok=True)
+            write_weights(folder / "learner.safetensors", run.learner)
         position = replace(position, phase=number + 1, epoch=0, step=0, stale=0)
 
 

@@ -268,13 +268,31 @@ def epoch_batches(
     once = settings.sampling == "proportion" and len(set(shares.values())) <= 1
     if len(members) <= 1 or (once and settings.batches == "mixed"):
         return batches(lengths, settings.batch_size, budget=settings.budget, seed=(*seed, epoch))
-    if settings.sampling == "each":
-        return _of_each(lengths, members, settings, shares, seed, epoch)
-    power = {"proportion": 1.0, "uniform": 0.0, "temperature": 1 / settings.temperature}[settings.sampling]
-    quotas = apportion(len(lengths), {name: shares[name] * len(own) ** power for name, own in members.items()})
+    if settings.sampling == "each":  # a fixed number of sentences of each corpus in every batch
+        if settings.batch_size < len(members):
+            raise ValueError(
+                f"train.batch_size is {settings.batch_size}, and train.sampling=each draws from {len(members)} "
+                f"corpora; give at least {len(members)}"
+            )
+        steps = math.ceil(len(lengths) / settings.batch_size)
+        counts = apportion(settings.batch_size, shares)
+        quotas = {name: steps * count for name, count in counts.items()}
+    else:
+        power = {"proportion": 1.0, "uniform": 0.0, "temperature": 1 / settings.temperature}[settings.sampling]
+        quotas = apportion(len(lengths), {name: shares[name] * len(own) ** power for name, own in members.items()})
     drawn = [
         draw(own, epoch * quotas[name], quotas[name], (*seed, at)) for at, (name, own) in enumerate(members.items())
     ]
+    if settings.sampling == "each":
+        in_turns: list[list[int]] = []
+        for step in range(steps):
+            parts = [own[step * n : (step + 1) * n] for own, n in zip(drawn, counts.values(), strict=True)]
+            if settings.batches == "mixed":
+                parts = [[index for part in parts for index in part]]
+            for part in parts:
+                order = sorted(part, key=lambda index: -lengths[index])
+                in_turns += cut(order, lengths, settings.batch_size, settings.budget)
+        return in_turns
 
     def batches_of(part: Sequence[int], *part_seed: int) -> list[list[int]]:
         own = [lengths[index] for index in part]
@@ -283,49 +301,18 @@ def epoch_batches(
 
     if settings.batches == "mixed":
         return batches_of([index for part in drawn for index in part])
-    parts = [batches_of(part, at) for at, part in enumerate(drawn)]
+    streams = [batches_of(part, at) for at, part in enumerate(drawn)]
     random = np.random.default_rng([*seed, epoch])
     if settings.batches == "single":
-        together = [batch for part in parts for batch in part]
+        together = [batch for stream in streams for batch in stream]
         return [together[at] for at in random.permutation(len(together))]
     # each corpus' batches at equal distances over the epoch, so that neighbors are of different corpora
     places = [
-        ((at + first) / len(part), batch)
-        for part, first in zip(parts, random.random(len(parts)), strict=True)
-        for at, batch in enumerate(part)
+        ((at + first) / len(stream), batch)
+        for stream, first in zip(streams, random.random(len(streams)), strict=True)
+        for at, batch in enumerate(stream)
     ]
     return [batch for _, batch in sorted(places, key=lambda place: place[0])]
-
-
-def _of_each(
-    lengths: Sequence[int],
-    members: Mapping[str, list[int]],
-    settings: TrainSettings,
-    shares: Mapping[str, float],
-    seed: tuple[int, int],
-    epoch: int,
-) -> list[list[int]]:
-    """Batches with a fixed number of sentences of each corpus; in turns, a batch per corpus, where they do not mix."""
-    if settings.batch_size < len(members):
-        raise ValueError(
-            f"train.batch_size is {settings.batch_size}, and train.sampling=each draws from {len(members)} corpora; "
-            f"give at least {len(members)}"
-        )
-    counts = apportion(settings.batch_size, shares)
-    steps = math.ceil(len(lengths) / settings.batch_size)
-    drawn = {
-        name: draw(own, epoch * steps * counts[name], steps * counts[name], (*seed, at))
-        for at, (name, own) in enumerate(members.items())
-    }
-    epoch_batches: list[list[int]] = []
-    for step in range(steps):
-        parts = [drawn[name][step * counts[name] : (step + 1) * counts[name]] for name in members]
-        if settings.batches == "mixed":
-            parts = [[index for part in parts for index in part]]
-        for part in parts:
-            order = sorted(part, key=lambda index: -lengths[index])
-            epoch_batches += cut(order, lengths, settings.batch_size, settings.budget)
-    return epoch_batches
 
 
 def apportion(total: int, shares: Mapping[str, float]) -> dict[str, int]:

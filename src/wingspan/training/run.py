@@ -176,8 +176,8 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
     say(console, handling.line)
     corpora = replace(job.corpora, train=handling.documents)
-    known: Any = {"lexicon": lexicon_of(job.lexicon, corpora.train), "declared": corpora.declared}
-    fitted = fit(job.recipe, corpora.train, corpora.dev, seed=job.seed, start=start, **known)
+    lexicon, labels = lexicon_of(job.lexicon, corpora.train), corpora.declared
+    fitted = fit(job.recipe, corpora.train, corpora.dev, seed=job.seed, start=start, lexicon=lexicon, declared=labels)
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
     accelerator.wait_for_everyone()  # all of several processes have seen that there is no run yet
@@ -236,13 +236,28 @@ def follow(
     tracked: bool,
     watch: Callable[[Progress], None] | None = None,
 ) -> None:
-    """Runs the loop: shows progress, keeps the best model, writes the journal."""
+    """Runs the loop: shows progress, keeps the best model, writes the journal and the tracker's points."""
+    dev_name = f"dev_{scoring.HEADLINES[learning.recipe.protocol].lower()}"
     try:
         with TrainingBar(console, enabled=console.is_terminal) as bar:
             for progress in train_loop(learning, accelerator):
                 bar.update(progress)
                 best.update(progress)
-                log(progress, learning.recipe.protocol, journal, accelerator if tracked else None)
+                position, scores = progress.position, progress.scores
+                dev = {dev_name: headline(scores) if scores else None}
+                if journal:
+                    journal.write(
+                        "epoch" if position.step == 0 else "progress",
+                        phase=position.phase,
+                        epoch=position.epoch,
+                        step=position.total,
+                        steps=progress.steps,
+                        losses=dict(progress.losses),
+                        best=progress.best,
+                        **dev,
+                    )
+                if tracked:
+                    accelerator.log({**progress.losses, **(dev if scores else {})}, step=position.total)
                 if watch is not None:
                     watch(progress)
     except ValueError as error:
@@ -277,25 +292,6 @@ def finish(model: Recognizer, job: TrainingJob, console: Console) -> Scores | Ty
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores
-
-
-def log(progress: Progress, protocol: scoring.Protocol, journal: Journal | None, tracker: Accelerator | None) -> None:
-    """One line per event in the journal, one point per event in the tracker."""
-    position = progress.position
-    dev = {f"dev_{scoring.HEADLINES[protocol].lower()}": headline(progress.scores) if progress.scores else None}
-    if journal:
-        journal.write(
-            "epoch" if position.step == 0 else "progress",
-            phase=position.phase,
-            epoch=position.epoch,
-            step=position.total,
-            steps=progress.steps,
-            losses=dict(progress.losses),
-            best=progress.best,
-            **dev,
-        )
-    if tracker is not None:
-        tracker.log({**progress.losses, **(dev if progress.scores else {})}, step=position.total)
 
 
 def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:

@@ -106,16 +106,6 @@ def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: A
         scaler.load_state_dict(kept["scaler"])
 
 
-# The weights at the end of each phase, for analyses, with objectives that prediction does not need.
-
-
-def keep_phase(states: Path, number: int, learner: nn.Module) -> None:
-    """Keeps the weights at the end of a phase (counted from 0) in `state/phase-N/`, N from 1."""
-    folder = states / f"phase-{number + 1}"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_weights(folder / "learner.safetensors", learner)
-
-
 def load_phase(
     run: str | Path, number: int, *, device: str | torch.device | None = None, parts: Sequence[str] = ()
 ) -> Recognizer:

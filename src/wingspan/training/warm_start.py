@@ -40,7 +40,10 @@ def both(one: LabelSet, other: LabelSet) -> LabelSet:
 def adopt(learner: Learner, labels: LabelSet, start: Recognizer) -> None:
     """Copies every weight of the old model that fits the new one; rows of a class move with it."""
     old, new = start.learner.state_dict(), learner.state_dict()
-    before, after = new_meanings(start.labels, labels), list(labels.meanings())
+    before, after = list(start.labels.meanings()), list(labels.meanings())
+    known = set(start.labels.types) & set(labels.types) and not labels.shared
+    if len(start.labels.types) == 1 and not known:  # labels of a single unknown corpus become the target's
+        before = [("" if labels.shared else labels.target, label) for _, label in before]
     for name, value in new.items():
         source = old.get(name)
         if source is None or source.shape[1:] != value.shape[1:] or name.startswith("objectives."):
@@ -78,15 +81,6 @@ def adopt_links(links: Links, old: Links, before: list[Key], after: list[Key]) -
                     mine[name][row] = parts[name][before.index(key)]
 
 
-def new_meanings(old: LabelSet, labels: LabelSet) -> list[Key]:
-    """The meanings of the old model's classes in the new one; labels of a single unknown corpus become the target's."""
-    meanings = list(old.meanings())
-    if len(old.types) > 1 or (set(old.types) & set(labels.types) and not labels.shared):
-        return meanings
-    corpus = "" if labels.shared else labels.target
-    return [(corpus, label) for _, label in meanings]
-
-
 def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:
     """Copies the rows of common tags. One layer cannot be made of several: it starts anew."""
     if tagging.one_layer and not old.one_layer:
@@ -105,19 +99,15 @@ def adopt_tags(tagging: Tagging, old: Tagging, labels: LabelSet) -> None:
         if not known and not tagging.one_layer:
             continue  # a new type
         source = next(iter(known.values()), (0, 0))[0]
-        copy_layer(tagging, old, layer, source, {0: 0, **{tag: at for tag, (_, at) in known.items()}})
-
-
-def copy_layer(tagging: Tagging, old: Tagging, layer: int, source: int, tags: Mapping[int, int]) -> None:
-    """Copies the parameters of these tags of one layer: tag in the new model -> tag in the old one."""
-    to, of = list(tags), list(tags.values())
-    for name in ("weight", "bias"):
-        new_part: Tensor = getattr(tagging.score, name).data
-        old_part: Tensor = getattr(old.score, name).data
-        new_part.view(tagging.layers, tagging.tags, -1)[layer, to] = old_part.view(old.layers, old.tags, -1)[source, of]
-    if tagging.chain is not None and old.chain is not None:
-        for name in ("first", "last"):
-            getattr(tagging.chain, name).data[layer, to] = getattr(old.chain, name).data[source, of]
-        new_moves, old_moves = tagging.chain.transitions.data[layer], old.chain.transitions.data[source]
-        for at, tag in tags.items():
-            new_moves[at, to] = old_moves[tag, of]
+        tags = {0: 0, **{tag: at for tag, (_, at) in known.items()}}  # tag in the new model -> tag in the old one
+        to, of = list(tags), list(tags.values())
+        for name in ("weight", "bias"):
+            new_part: Tensor = getattr(tagging.score, name).data.view(tagging.layers, tagging.tags, -1)
+            old_part: Tensor = getattr(old.score, name).data.view(old.layers, old.tags, -1)
+            new_part[layer, to] = old_part[source, of]
+        if tagging.chain is not None and old.chain is not None:
+            for name in ("first", "last"):
+                getattr(tagging.chain, name).data[layer, to] = getattr(old.chain, name).data[source, of]
+            new_moves, old_moves = tagging.chain.transitions.data[layer], old.chain.transitions.data[source]
+            for at, tag in tags.items():
+                new_moves[at, to] = old_moves[tag, of]

@@ -172,8 +172,15 @@ def try_settings(request: SearchRequest, corpora: Corpora, space: Mapping[str, B
     log = request.output / "logs" / f"trial-{trial.number}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file:
-        options: Any = {"device": request.device, "lexicon": request.lexicon, "on_leak": request.on_leak}
-        job = TrainingJob(recipe, corpora, seed=request.seed, watch=watch, **options)
+        job = TrainingJob(
+            recipe,
+            corpora,
+            seed=request.seed,
+            device=request.device,
+            watch=watch,
+            lexicon=request.lexicon,
+            on_leak=request.on_leak,
+        )
         run(job, Console(file=file, width=160))
     return best
 
@@ -299,19 +306,6 @@ def trials_of(study: Any) -> list[dict[str, Any]]:
     ]
 
 
-def importances(study: Any) -> dict[str, float]:
-    """How much each setting matters for the value, from 0 to 1, by PED-ANOVA; empty with fewer than four values."""
-    library = optuna()
-    complete = study.get_trials(states=(library.trial.TrialState.COMPLETE,), deepcopy=False)
-    if len({trial.value for trial in complete}) < 4:
-        return {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        evaluator = library.importance.PedAnovaImportanceEvaluator(target_quantile=0.25)
-        values = library.importance.get_param_importances(study, evaluator=evaluator)
-    return {key: float(value) for key, value in values.items()}
-
-
 def conclude(study: Any, request: SearchRequest, console: Console) -> SearchResult:
     """Writes all trials, and the best settings together with the requested ones as a file for `train`."""
     trials = trials_of(study)
@@ -319,7 +313,14 @@ def conclude(study: Any, request: SearchRequest, console: Console) -> SearchResu
         file.writelines(json.dumps(trial) + "\n" for trial in trials)
     complete = [trial for trial in trials if trial["state"] == "complete"]
     best = max(complete, key=lambda trial: (trial["dev_f1"], -trial["number"]), default=None)
-    result = SearchResult(best, importances(study), trials)
+    weights: dict[str, float] = {}  # how much each setting matters for the value, from 0 to 1, by PED-ANOVA
+    if len({trial["dev_f1"] for trial in complete}) >= 4:
+        library = optuna()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            evaluator = library.importance.PedAnovaImportanceEvaluator(target_quantile=0.25)
+            weights = library.importance.get_param_importances(study, evaluator=evaluator)
+    result = SearchResult(best, {key: float(value) for key, value in weights.items()}, trials)
     for key, value in result.importances.items():
         say(console, f"importance of {key}: {100 * value:.0f} %")
     if best is None:
