@@ -109,18 +109,6 @@ def test_lookup_is_that_of_a_dictionary():
         assert [found.id for found in lexicon.lookup(word)] == [one.id for one in concepts if word in one.names]
 
 
-def test_the_vocabulary_counts_words(lexicon):
-    assert lexicon.vocabulary([("nausea", None), ("common cold", "Disease"), ("coryza", None)]) == {
-        "Cold": 3,
-        "Common": 1,
-        "Coryza": 1,
-    }
-    every = lexicon.vocabulary()
-    assert every["Breast"] == 3
-    assert every["-"] == 1
-    assert every[","] == 1
-
-
 def test_the_compact_file_gives_the_same_lexicon(tmp_path, lexicon):
     made = Lexicon.of(CONCEPTS, ["plural", "hyphen"])
     made.save(tmp_path / "a.sqlite")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,10 +40,14 @@ def label_map(
     json: Json = None,
 ) -> None:
     """Suggests which label of each corpus means which of the target's, or none, with evidence for each."""
-    ((target_name, target_documents),) = corpora_of([target], format).items()
-    others = corpora_of(corpora, format, taken=[target_name])
-    predict = predictor(model, batch_size, device) if model else None
-    suggestions = suggest(target_documents, others, predict=predict)
+    (_, target_documents), *others = corpora_of([target, *corpora], format).items()
+    predict: Predict | None = None
+    if model:
+        from wingspan.recognizer import Recognizer
+
+        recognizer = Recognizer.from_pretrained(model, device=device)
+        predict = partial(recognizer.predict, batch_size=batch_size, dataset=recognizer.labels.target)
+    suggestions = suggest(target_documents, dict(others), predict=predict)
     comparison = compare_with(read_label_map(reference), suggestions) if reference is not None else None
     if output is not None:
         write_suggestions(suggestions, output)
@@ -50,86 +55,61 @@ def label_map(
         figures: dict[str, Any] = {"suggestions": [suggestion.to_dict() for suggestion in suggestions]}
         write_json({**figures, **({"reference": comparison} if comparison else {})}, json)
     if json != Path("-"):
-        console = Console()
-        show(suggestions, console)
-        if comparison is not None:
-            show_comparison(comparison, console)
+        show(suggestions, comparison, Console())
 
 
 def compare_with(reference: LabelMap, suggestions: Sequence[Suggestion]) -> dict[str, Any]:
     """Counts the suggestions that agree with a reference map, and lists those that differ, as plain data."""
-    known = [
-        (suggestion, reference.target(suggestion.corpus, suggestion.label))
-        for suggestion in suggestions
-        if (suggestion.corpus, suggestion.label) in reference
-    ]
-    right = [suggestion for suggestion, target in known if suggestion.target == target]
+    known = [each for each in suggestions if (each.corpus, each.label) in reference]
+    right = [each for each in known if each.target == reference.target(each.corpus, each.label)]
     return {
         "labels": len(known),
         "right": len(right),
-        "confident": sum(suggestion.confident for suggestion, _ in known),
-        "confident_right": sum(suggestion.confident for suggestion in right),
+        "confident": sum(each.confident for each in known),
+        "confident_right": sum(each.confident for each in right),
         "disagreements": [
             {
-                "corpus": suggestion.corpus,
-                "label": suggestion.label,
-                "suggested": suggestion.target,
-                "reference": target,
-                "confidence": suggestion.confidence,
+                "corpus": each.corpus,
+                "label": each.label,
+                "suggested": each.target,
+                "reference": reference.target(each.corpus, each.label),
+                "confidence": each.confidence,
             }
-            for suggestion, target in known
-            if suggestion.target != target
+            for each in known
+            if each not in right
         ],
     }
 
 
-def corpora_of(named: Sequence[str], format: str | None, taken: Collection[str] = ()) -> dict[str, list[Document]]:
-    """The documents of NAME=FILE, or NAME=FILE,FILE; `taken` are names of other corpora."""
+def corpora_of(named: Sequence[str], format: str | None) -> dict[str, list[Document]]:
+    """The documents of NAME=FILE, or NAME=FILE,FILE."""
     corpora: dict[str, list[Document]] = {}
     for item in named:
-        name, sign, files = item.partition("=")
-        if not sign or not name or not files:
+        name, _, files = item.partition("=")
+        if not name or not files:
             raise ValueError(f"{item}: give a corpus as NAME=FILE, such as bc5cdr=bc5cdr/train.jsonl")
-        if name in corpora or name in taken:
+        if name in corpora:
             raise ValueError(f"{item}: there is a corpus {name!r} already; give each its own name")
         corpora[name] = [document for path in files.split(",") for document in documents(path, format)]
     return corpora
 
 
-def predictor(model: str, batch_size: int, device: str | None) -> Predict:
-    """Predicts with a saved model; texts of other corpora get its target's labels."""
-    from wingspan.recognizer import Recognizer
-
-    recognizer = Recognizer.from_pretrained(model, device=device)
-    target = recognizer.labels.target
-    return lambda documents: recognizer.predict(documents, batch_size=batch_size, dataset=target)
-
-
-def show(suggestions: Sequence[Suggestion], console: Console) -> None:
-    """Prints one line for each label, with its evidence; those to look at are marked."""
+def show(suggestions: Sequence[Suggestion], comparison: Mapping[str, Any] | None, console: Console) -> None:
+    """Prints one line for each label with its evidence, uncertain ones marked, and where the reference differs."""
     titles = {"names": "shared names", "model": "what a model calls them", "label": "label's name"}
     kinds = list(suggestions[0].evidence)
-    rows = [
-        (
-            suggestion.corpus,
-            suggestion.label,
-            suggestion.target or NONE,
-            f"{suggestion.confidence:.2f}" + ("" if suggestion.confident else " ?"),
-            *(str(suggestion.evidence[kind]) for kind in kinds),
-        )
-        for suggestion in suggestions
-    ]
+    rows = []
+    for each in suggestions:
+        confidence = f"{each.confidence:.2f}" + ("" if each.confident else " ?")
+        rows.append((each.corpus, each.label, each.target or NONE, confidence, *map(str, each.evidence.values())))
     columns = ("corpus", "label", "target", "confidence", *(titles[kind] for kind in kinds))
     Sheet("Suggested label map", columns, rows).show(console)
     count = f"{sum(suggestion.confident for suggestion in suggestions)} of {len(suggestions)} labels"
     say(console, f"{count} are confident ({CONFIDENT:g} or more); look at those with a question mark.")
-
-
-def show_comparison(figures: Mapping[str, Any], console: Console) -> None:
-    """Prints how far the reference agrees, and where it differs."""
-    same = f"Of {figures['labels']} labels of the reference {figures['right']} are the same"
-    say(console, f"{same}; of {figures['confident']} confident ones {figures['confident_right']}.")
-    for row in figures["disagreements"]:
-        suggested, reference = row["suggested"] or NONE, row["reference"] or NONE
-        suggestion = f"{row['corpus']} {row['label']}: {suggested} ({row['confidence']:.2f})"
-        say(console, f"{suggestion}, the reference has {reference}")
+    if comparison is None:
+        return
+    same = f"Of {comparison['labels']} labels of the reference {comparison['right']} are the same"
+    say(console, f"{same}; of {comparison['confident']} confident ones {comparison['confident_right']}.")
+    for row in comparison["disagreements"]:
+        suggestion = f"{row['corpus']} {row['label']}: {row['suggested'] or NONE} ({row['confidence']:.2f})"
+        say(console, f"{suggestion}, the reference has {row['reference'] or NONE}")

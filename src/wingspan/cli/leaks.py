@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +19,7 @@ from wingspan.text import Document
 from wingspan.views.console import counted, say, write_json
 from wingspan.views.tables import Sheet
 
-SHOWN = 5
-"""How many pairs of a list are printed; `--json` has all."""
+SHOWN = 5  # how many pairs of a list are printed; `--json` has all
 
 
 class TwoSides(TyperCommand):
@@ -28,17 +28,16 @@ class TwoSides(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeats the option for each file, unless the training files come after it."""
         before = args[: args.index("--against")] if "--against" in args else []
-        options = [argument.startswith("--") for argument in before]
         if any(
-            not option and last != "--json" and last != "--format"
-            for option, last in zip(options, ["", *before], strict=False)
+            not argument.startswith("--") and last not in ("--json", "--format")
+            for last, argument in pairwise(["", *before])
         ):
             spread: list[str] = []
-            taking = False
+            option = ""
             for argument in args:
                 if argument.startswith("--"):
-                    taking = argument == "--against"
-                elif taking and spread[-1] != "--against":
+                    option = argument
+                elif option == "--against" and spread[-1] != "--against":
                     spread.append("--against")
                 spread.append(argument)
             args = spread
@@ -63,7 +62,14 @@ def leaks(
     if json is not None:
         write_json(result.to_dict(), json)
     if json != Path("-"):
-        show(result, Console())
+        console = Console()
+        scored, training = counted(result.against_documents, "document"), result.train_documents
+        title = f"{scored} against {counted(training, 'training document')}"
+        rows = [(file, *(f"{kinds[kind]:,}" for kind in KINDS)) for file, kinds in result.files.items()]
+        total = ("all files", *(f"{result.kinds[kind]:,}" for kind in KINDS))
+        Sheet(title, ("in training file", *KINDS), rows, [total]).show(console)
+        for line in lines(result):
+            say(console, line)
     if fail and result.leaking:
         raise typer.Exit(1)
 
@@ -76,17 +82,6 @@ def documents(path: Path, format: str | None) -> Iterator[Document]:
         yield document
     if empty:
         raise CorpusError(f"{path}: there are no documents in it; check the file, and its format with --format")
-
-
-def show(leaks: Leaks, console: Console) -> None:
-    """Prints a table of documents by training file and kind, then a line about everything else."""
-    rows = [(file, *(f"{kinds[kind]:,}" for kind in KINDS)) for file, kinds in leaks.files.items()]
-    overall = ("all files", *(f"{leaks.kinds[kind]:,}" for kind in KINDS))
-    documents, training = counted(leaks.against_documents, "document"), leaks.train_documents
-    title = f"{documents} against {counted(training, 'training document')}"
-    Sheet(title, ("in training file", *KINDS), rows, [overall]).show(console)
-    for line in lines(leaks):
-        say(console, line)
 
 
 def lines(leaks: Leaks) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
@@ -13,38 +14,19 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
+from wingspan.cli.leaks import documents
 from wingspan.cli.options import Json, pairs
+from wingspan.corpora import lexicon as lexicons
 from wingspan.corpora.formats import read
-from wingspan.corpora.lexicon import (
-    SUFFIX,
-    Ambiguous,
-    Lexicon,
-    LexiconCoverage,
-    in_order,
-    load,
-    require_overlap,
-)
-from wingspan.corpora.lexicon import coverage as coverage_of
+from wingspan.corpora.lexicon import Ambiguous, Lexicon, LexiconCoverage
 from wingspan.corpora.lexicon.concepts import Concept, read_concepts
 from wingspan.corpora.lexicon.synonyms import found_synonyms
 from wingspan.files import CorpusError, OnError, Problems
-from wingspan.text import Document
 from wingspan.views.console import counted, say, write_json
 from wingspan.views.tables import Sheet
 
-SHOWN = 20
-"""Malformed lines that are printed; `--json` has all."""
-
-SourceCounts = dict[str, tuple[int, int]]
-"""Concepts and names of each source."""
-
-
-class FoldName(StrEnum):
-    """A difference between terms that can be ignored; the keys of `FOLDS`."""
-
-    hyphen = "hyphen"
-    spacing = "spacing"
-    plural = "plural"
+SHOWN = 20  # malformed lines that are printed; `--json` has all
+FoldName = StrEnum("FoldName", ["hyphen", "spacing", "plural"])  # the keys of `FOLDS`
 
 
 @app.command(epilog="Example: wingspan lexicon mesh.tsv doid.obo --output diseases.sqlite --coverage train.jsonl")
@@ -86,26 +68,55 @@ def lexicon(
     sources = sources or []
     if not sources and not from_corpus:
         raise ValueError("there is nothing to make a lexicon of; name a SOURCE, or a corpus with --from-corpus")
-    saved = {path: load(path) for path in sources if path.suffix in (SUFFIX, ".npz")}
-    folds = in_order(fold or chain(*(lexicon.folds for lexicon in saved.values())))
+    saved = {path: lexicons.load(path) for path in sources if path.suffix in (lexicons.SUFFIX, ".npz")}
+    folds = lexicons.in_order(fold or chain(*(lexicon.folds for lexicon in saved.values())))
     problems = Problems(on_error)
-    counts: SourceCounts = {}
+    counts: dict[str, Counter[str]] = {}  # concepts and names of each source
+
+    types = {name.lower() for name in type or ()}
+
+    def concepts() -> Iterator[Concept]:
+        listed = (
+            (str(path), saved[path].concepts() if path in saved else read_concepts(path, problems, language))
+            for path in sources
+        )
+        shown = (
+            (f"{path}, {way}", synonyms)
+            for path in from_corpus or ()
+            for way, synonyms in found_synonyms(list(read(path, format, problems=problems))).items()
+        )
+        for source, own in chain[tuple[str, Iterable[Concept]]](listed, shown):
+            count = counts[source] = Counter(concepts=0, names=0)
+            for concept in own:
+                count["concepts"] += 1
+                count["names"] += len(concept.names)
+                if not types or types & {name.lower() for name in concept.types}:
+                    yield concept
+
     if saved and not (sources[1:] or from_corpus or type) and saved[sources[0]].folds == folds:
         built = saved[sources[0]]  # only looked at
-        counts[str(sources[0])] = len(built), built.num_names
+        counts[str(sources[0])] = Counter(concepts=len(built), names=built.num_names)
     else:
-        concepts = _concepts(sources, saved, from_corpus or (), language, format, problems, counts)
-        built = Lexicon.of(_of_types(concepts, type or ()), folds)
+        built = Lexicon.of(concepts(), folds)
     if not len(built):
-        total = sum(count for count, _ in counts.values())
+        total = sum(count["concepts"] for count in counts.values())
         of_types = f" of type {', '.join(type)}" if type else ""
         raise CorpusError(f"none of {total:,} concepts{of_types} is left, so there is no lexicon; check the sources")
-    types_of_label = pairs(label_types, "--label-types", "Disease=illness")
-    policy = {label: types.split(",") for label, types in types_of_label.items()}
+    named_types = pairs(label_types, "--label-types", "Disease=illness")
+    policy = {label: names.split(",") for label, names in named_types.items()}
     built = replace(built, ambiguous=ambiguous, label_types=policy)
     if only_in:
-        built = _mentioned(built, only_in, format)
-    covered = {str(path): coverage_of(built, _documents(path, format)) for path in coverage or ()}
+        corpus = chain(*(documents(path, format) for path in only_in))
+        terms = {(document.text_of(entity), entity.label) for document in corpus for entity in document.entities}
+        kept = {concept.id for pair in terms for concept in built.lookup(*pair)}
+        if not kept:
+            raise CorpusError(
+                f"none of {len(terms):,} different entities of {', '.join(map(str, only_in))} is among the "
+                f"{built.num_names:,} names, so there is no lexicon; check that both are about the same things"
+            )
+        mentioned = Lexicon.of((concept for concept in built.concepts() if concept.id in kept), built.folds)
+        built = replace(mentioned, ambiguous=ambiguous, label_types=policy)
+    covered = {str(path): lexicons.coverage(built, documents(path, format)) for path in coverage or ()}
     if output is not None:
         built.save(output)
     if json is not None:
@@ -114,10 +125,10 @@ def lexicon(
             "names": built.num_names,
             "types": list(built.types),
             "folds": list(built.folds),
-            "sources": [{"source": name, "concepts": c, "names": n} for name, (c, n) in counts.items()],
+            "sources": [{"source": source, **count} for source, count in counts.items()],
             "problems": problems.messages,
             "notes": problems.notes,
-            "coverage": [{"corpus": corpus, **result.to_dict()} for corpus, result in covered.items()],
+            "coverage": [{"corpus": name, **result.to_dict()} for name, result in covered.items()],
         }
         write_json(figures, json)
     if json != Path("-"):
@@ -126,72 +137,21 @@ def lexicon(
         if covered:
             show_coverage(covered, console)
         for each in term or []:
-            show_term(built, each, console)
+            matches = built.lookup(each)
+            synonyms = counted(len(built.synonyms(each)), "synonym")
+            say(console, f"{each}: {counted(len(matches), 'concept')}, {synonyms}")
+            for concept in matches:
+                of_types = f" ({', '.join(concept.types)})" if concept.types else ""
+                say(console, f"  {concept.id}{of_types}: {'; '.join(concept.names)}")
         if output is not None:
             say(console, f"{output}: {output.stat().st_size / 2**20:.2f} MiB")
-    for corpus, result in covered.items():
-        require_overlap(result, built, corpus)
+    for name, result in covered.items():
+        lexicons.require_overlap(result, built, name)
 
 
-def _concepts(
-    sources: Sequence[Path],
-    saved: Mapping[Path, Lexicon],
-    corpora: Sequence[Path],
-    language: str,
-    format: str | None,
-    problems: Problems,
-    counts: SourceCounts,
-) -> Iterator[Concept]:
-    """The concepts of all sources, in order; `counts` is filled on the way."""
-    for path in sources:
-        concepts = saved[path].concepts() if path in saved else read_concepts(path, problems, language)
-        yield from _counted(str(path), concepts, counts)
-    for path in corpora:
-        for way, synonyms in found_synonyms(list(read(path, format, problems=problems))).items():
-            yield from _counted(f"{path}, {way}", synonyms, counts)
-
-
-def _counted(source: str, concepts: Iterable[Concept], counts: SourceCounts) -> Iterator[Concept]:
-    counts[source] = 0, 0
-    for concept in concepts:
-        number, names = counts[source]
-        counts[source] = number + 1, names + len(concept.names)
-        yield concept
-
-
-def _of_types(concepts: Iterable[Concept], types: Collection[str]) -> Iterator[Concept]:
-    """Concepts with one of these types; all if none is given."""
-    wanted = {type.lower() for type in types}
-    return (concept for concept in concepts if not types or any(type.lower() in wanted for type in concept.types))
-
-
-def _mentioned(lexicon: Lexicon, corpora: Sequence[Path], format: str | None) -> Lexicon:
-    """The concepts that these corpora mention."""
-    terms = {
-        (document.text_of(entity), entity.label)
-        for path in corpora
-        for document in _documents(path, format)
-        for entity in document.entities
-    }
-    kept = {concept.id for term in terms for concept in lexicon.lookup(*term)}
-    if not kept:
-        raise CorpusError(
-            f"none of {len(terms):,} different entities of {', '.join(map(str, corpora))} is among the "
-            f"{lexicon.num_names:,} names, so there is no lexicon; check that both are about the same things"
-        )
-    small = Lexicon.of((concept for concept in lexicon.concepts() if concept.id in kept), lexicon.folds)
-    return replace(small, ambiguous=lexicon.ambiguous, label_types=lexicon.label_types)
-
-
-def _documents(path: Path, format: str | None) -> list[Document]:
-    from wingspan.training.corpora import documents_of  # imports torch
-
-    return documents_of(path, format)
-
-
-def show(lexicon: Lexicon, counts: SourceCounts, problems: Problems, console: Console) -> None:
+def show(lexicon: Lexicon, counts: Mapping[str, Counter[str]], problems: Problems, console: Console) -> None:
     """Prints the size of each source and of the lexicon, and the lines that were left out."""
-    rows = [(name, f"{concepts:,}", f"{names:,}") for name, (concepts, names) in counts.items()]
+    rows = [(source, f"{count['concepts']:,}", f"{count['names']:,}") for source, count in counts.items()]
     total = ("lexicon", f"{len(lexicon):,}", f"{lexicon.num_names:,}")
     Sheet("Lexicon", ("source", "concepts", "names"), rows, [total]).show(console)
     say(console, f"types: {', '.join(lexicon.types) or 'none'}")
@@ -212,18 +172,8 @@ def show_coverage(corpora: Mapping[str, LexiconCoverage], console: Console) -> N
     for corpus, covered in corpora.items():
         labels = sorted(covered.labels.items()) if len(covered.labels) > 1 else []
         for label, counts in (("", covered.overall), *labels):
-            numbers = (f"{n:,}" for n in (counts.entities, counts.known, counts.ambiguous, counts.covered))
+            numbers = (f"{number:,}" for number in vars(counts).values())
             name, documents = (f"  {label}", "") if label else (corpus, f"{covered.documents:,}")
             rows.append((name, documents, *numbers, f"{counts.percent:.2f}%"))
     columns = ("corpus", "documents", "entities", "in lexicon", "ambiguous", "with synonyms", "Syn_cov")
     Sheet("Coverage", columns, rows).show(console)
-
-
-def show_term(lexicon: Lexicon, term: str, console: Console) -> None:
-    """The concepts of a term, and its synonyms."""
-    concepts = lexicon.lookup(term)
-    synonyms = counted(len(lexicon.synonyms(term)), "synonym")
-    say(console, f"{term}: {counted(len(concepts), 'concept')}, {synonyms}")
-    for concept in concepts:
-        types = f" ({', '.join(concept.types)})" if concept.types else ""
-        say(console, f"  {concept.id}{types}: {'; '.join(concept.names)}")

@@ -16,6 +16,7 @@ from wingspan.files import CorpusError, read_lines
 from wingspan.text import Document
 
 COLUMNS = ("corpus", "label", "target")
+TITLES = "corpus, label, target divided by tabs"
 NONE = "-"
 
 CorpusLabel = tuple[str, str]  # corpus, label
@@ -105,24 +106,20 @@ def read_label_map(path: str | Path) -> LabelMap:
         if not columns:
             columns = cells
             if tuple(columns[:3]) != COLUMNS:
-                raise CorpusError(f"{path}:{number}: the first line names the columns; start it with {_titles()}")
+                raise CorpusError(f"{path}:{number}: the first line names the columns; start it with {TITLES}")
             continue
         if len(cells) == 2:
             cells.append("")  # editors drop the tab in front of an empty last cell
         if not 3 <= len(cells) <= len(columns) or not cells[0] or not cells[1]:
-            raise CorpusError(f"{path}:{number}: a line holds {_titles()}; {len(cells)} of them are here")
+            raise CorpusError(f"{path}:{number}: a line holds {TITLES}; {len(cells)} of them are here")
         pair = (cells[0], cells[1])
         if pair in targets:
             raise CorpusError(f"{path}:{number}: {pair[1]!r} of {pair[0]!r} is in line {lines[pair]} already; keep one")
         targets[pair] = None if cells[2] in ("", NONE) else cells[2]
         lines[pair] = number
     if not targets:
-        raise CorpusError(f"{path}: there is no line in it; give one for each label, {_titles()}")
+        raise CorpusError(f"{path}: there is no line in it; give one for each label, {TITLES}")
     return LabelMap(targets, path, lines)
-
-
-def _titles() -> str:
-    return ", ".join(COLUMNS) + " divided by tabs"
 
 
 def _known(name: str, known: Collection[str]) -> str:

@@ -18,23 +18,20 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wingspan.corpora.label_map import COLUMNS, NONE
 from wingspan.corpora.words import WordRanges, kind, split_words, word_strings
 from wingspan.files import atomic_write
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Span
 
 Predict = Callable[[Sequence[Document]], Sequence[Document]]
 """A model that was trained on the target: documents to documents with predicted entities."""
 
-Names = Mapping[str, Counter[str]]
-"""For each label of a corpus how often each name occurs."""
-
 CONFIDENT = 0.5
 """The chance from which on a suggestion is called confident: likelier than everything else together. Checked on corpora
 that have no part in the results, see benchmarks/label_map.py."""
-FEW = 3.0
-"""Evidence from this many different names is trusted by half."""
+FEW = 3.0  # evidence from this many different names is trusted by half
 ALIKE = 0.6
 """The similarity from which on the names of two labels are evidence; below it they say nothing, for or against."""
 
@@ -45,8 +42,7 @@ class Evidence:
 
     chances: Mapping[str | None, float]
     trust: float
-    names: int = 0
-    """How many different names of mentions it rests on."""
+    names: int = 0  # how many different names of mentions it rests on
 
     @classmethod
     def of(cls, counts: Mapping[str | None, float], names: int) -> Evidence:
@@ -69,12 +65,9 @@ class Suggestion:
     corpus: str
     label: str
     target: str | None
-    confidence: float
-    """The chance of the target label by all evidence."""
-    runner_up: str | None
-    """The second likeliest."""
-    evidence: Mapping[str, Evidence]
-    """By kind: `names`, `model` and `label`."""
+    confidence: float  # the chance of the target label by all evidence
+    runner_up: str | None  # the second likeliest
+    evidence: Mapping[str, Evidence]  # by kind: `names`, `model` and `label`
 
     @property
     def confident(self) -> bool:
@@ -83,22 +76,11 @@ class Suggestion:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {
-            "corpus": self.corpus,
-            "label": self.label,
-            "target": self.target,
-            "confidence": self.confidence,
-            "confident": self.confident,
-            "runner_up": self.runner_up,
-            "evidence": {
-                kind: {
-                    "trust": evidence.trust,
-                    "names": evidence.names,
-                    "chances": {target or NONE: chance for target, chance in evidence.chances.items()},
-                }
-                for kind, evidence in self.evidence.items()
-            },
+        evidence = {
+            kind: {**vars(each), "chances": {target or NONE: chance for target, chance in each.chances.items()}}
+            for kind, each in self.evidence.items()
         }
+        return {**vars(self), "confident": self.confident, "evidence": evidence}
 
 
 def suggest(
@@ -171,7 +153,7 @@ def names_of(documents: Iterable[Document]) -> dict[str, Counter[str]]:
     return dict(names)
 
 
-def shared_names(target: Iterable[Document], names: Names) -> dict[str, Evidence]:
+def shared_names(target: Iterable[Document], names: Mapping[str, Counter[str]]) -> dict[str, Evidence]:
     """The labels that the names of each label have in the target. Frequent names count more, names rare there less."""
     uses = name_uses(target, (name for counts in names.values() for name in counts))
     evidence = {}
@@ -221,42 +203,35 @@ def predicted_labels(gold: Sequence[Document], predicted: Sequence[Document]) ->
     names: defaultdict[str, set[str]] = defaultdict(set)
     for document, guess in zip(gold, predicted, strict=True):
         for entity in document.entities:
-            labels[entity.label][_label_at(entity, guess.entities)] += 1
+            shared = {other: min(entity.end, other.end) - max(entity.start, other.start) for other in guess.entities}
+            best = max(  # the same span, else the one that shares most characters
+                (other for other, characters in shared.items() if characters > 0),
+                key=lambda other: (other.spans == entity.spans, shared[other], -other.hull.width),
+                default=None,
+            )
+            labels[entity.label][best.label if best else None] += 1
             names[entity.label].add(plain(document.text_of(entity)))
     return {label: Evidence.of(counts, len(names[label])) for label, counts in labels.items()}
 
 
-def _label_at(entity: Entity, predicted: Iterable[Entity]) -> str | None:
-    """The label predicted for the same span, else for the one that shares most characters."""
-    shared = {other: min(entity.end, other.end) - max(entity.start, other.start) for other in predicted}
-    touching = [other for other, characters in shared.items() if characters > 0]
-    if not touching:
-        return None
-    return max(touching, key=lambda other: (other.spans == entity.spans, shared[other], -other.hull.width)).label
-
-
 def similar_label(label: str, targets: Sequence[str]) -> Evidence:
     """The target label with the most similar name, if any is similar at all."""
-    best = max(targets, key=lambda target: similarity(label, target), default=None)
-    if best is None or similarity(label, best) < ALIKE:
-        return Evidence({}, 0.0)
-    return Evidence({best: 1.0}, similarity(label, best))
+    best = max(targets, key=lambda target: similarity(label, target), default="")
+    similar = similarity(label, best)
+    return Evidence({best: 1.0}, similar) if similar >= ALIKE else Evidence({}, 0.0)
 
 
 def similarity(one: str, other: str) -> float:
     """The similarity of two labels, from 0 to 1: by the words they share, or by their letters."""
-    first, second = _label_words(one), _label_words(other)
+    # `CellLine`, `cell_line` and `Cell line` are two words each
+    words = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+    first, second = ([word.lower() for word in words.findall(label)] for label in (one, other))
     if not first or not second:
         return 0.0
     both = len({*first} & {*second})
     by_words = (both / min(len({*first}), len({*second})) + both / len({*first, *second})) / 2
     by_letters = SequenceMatcher(None, "".join(first), "".join(second), autojunk=False).ratio()
     return max(by_words, by_letters)
-
-
-def _label_words(label: str) -> list[str]:
-    """`CellLine`, `cell_line` and `Cell line` are two words each."""
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", label)]
 
 
 class MentionClassifier:
@@ -276,11 +251,9 @@ class MentionClassifier:
         self._regression.fit(self._vectorizer.fit_transform(names), labels, sample_weight=np.sqrt(counts))
         self.labels: tuple[str | None, ...] = tuple(label or None for label in self._regression.classes_)
 
-    def chances(self, names: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def chances(self, names: Sequence[str]) -> NDArray[np.float64]:
         """The chance of no label and of each label, for each name.  (names, labels)"""
-        chances: np.ndarray[Any, np.dtype[np.float64]]
-        chances = self._regression.predict_proba(self._vectorizer.transform(names))
-        return chances
+        return np.asarray(self._regression.predict_proba(self._vectorizer.transform(names)))
 
     def evidence(self, names: Counter[str]) -> Evidence:
         """The labels of a label's names, by their spelling."""

@@ -14,21 +14,16 @@ from typing import Any, Literal
 from wingspan.corpora.leaks.index import ANCHOR, NGRAM, SHORTEST, Article, Index, articles, ngram_hash, resemblance
 from wingspan.text import Document, Span
 
-Parts = Mapping[str, Iterable[Document]]
-"""Documents by their file, or by the name of their part."""
+Parts = Mapping[str, Iterable[Document]]  # documents by their file, or by the name of their part
 
 MatchKind = Literal["exact", "normalized", "near"]
 OnLeak = Literal["drop", "stop", "allow"]
 """What a training does with documents that it shares, exactly or nearly, with what it is scored on."""
 
-KINDS: tuple[MatchKind, ...] = ("exact", "normalized", "near")
-"""The closest first."""
-LISTED = 1000
-"""How many shared ids and equal sentences are listed; all of them are counted."""
-COVERED = 0.8
-"""The share of its letters from which on a document counts as covered by sentences of training."""
-COPIES = 20
-"""How many equal texts of one training file are listed as pairs; all of them are counted and dropped."""
+KINDS: tuple[MatchKind, ...] = ("exact", "normalized", "near")  # the closest first
+LISTED = 1000  # how many shared ids and equal sentences are listed; all of them are counted
+COVERED = 0.8  # the share of its letters from which on a document counts as covered by sentences of training
+COPIES = 20  # how many equal texts of one training file are listed as pairs; all of them are counted and dropped
 
 
 @dataclass(frozen=True)
@@ -67,11 +62,9 @@ class QuotedSentence:
 class SentenceLeaks:
     """Equal sentences outside of documents that match as a whole."""
 
-    total: int = 0
-    """Scored sentences that are long enough to be compared."""
+    total: int = 0  # scored sentences that are long enough to be compared
     equal: int = 0
-    documents: int = 0
-    """Scored documents with an equal sentence."""
+    documents: int = 0  # scored documents with an equal sentence
     listed: list[QuotedSentence] = field(default_factory=list)
     covered: list[DocumentRef] = field(default_factory=list)
     """Documents of which nearly all sentences are in training, though no document there matches."""
@@ -82,10 +75,8 @@ class MentionLeaks:
     """Annotated mentions of the scored side."""
 
     total: int = 0
-    in_documents: int = 0
-    """In documents that are in training, exactly or nearly."""
-    annotated: int = 0
-    """Annotated in training too, with any label, at the same place of the same document or sentence."""
+    in_documents: int = 0  # in documents that are in training, exactly or nearly
+    annotated: int = 0  # annotated in training too, with any label, at the same place of the same document or sentence
 
 
 @dataclass
@@ -94,24 +85,19 @@ class Leaks:
 
     against_documents: int = 0
     train_documents: int = 0
-    kinds: dict[MatchKind, int] = field(default_factory=dict)
-    """Documents by their closest match anywhere in training."""
-    files: dict[str, dict[MatchKind, int]] = field(default_factory=dict)
-    """The same for every training file."""
-    parts: dict[str, dict[MatchKind, int]] = field(default_factory=dict)
-    """The same for every scored file."""
+    kinds: dict[MatchKind, int] = field(default_factory=dict)  # documents by their closest match anywhere in training
+    files: dict[str, dict[MatchKind, int]] = field(default_factory=dict)  # the same for every training file
+    parts: dict[str, dict[MatchKind, int]] = field(default_factory=dict)  # the same for every scored file
     pairs: list[DocumentPair] = field(default_factory=list)
     near: list[DocumentPair] = field(default_factory=list)
     shared_ids: int = 0
     ids: list[DocumentPair] = field(default_factory=list)
-    short: int = 0
-    """Training documents with an equal that are too short to count."""
+    short: int = 0  # training documents with an equal that are too short to count
     sentences: SentenceLeaks = field(default_factory=SentenceLeaks)
     mentions: MentionLeaks = field(default_factory=MentionLeaks)
     rows: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """For each training part the rows of documents that match: those to drop."""
-    leaking: int = 0
-    """Training documents that these rows make up."""
+    leaking: int = 0  # training documents that these rows make up
 
     @property
     def documents(self) -> int:
@@ -159,11 +145,31 @@ class Leaks:
 
 def find_leaks(train: Parts, against: Parts) -> Leaks:
     """Finds documents of `against` in `train`, by id, by text and by sentence."""
-    search = _Search(Index([article for part, documents in against.items() for article in articles(part, documents)]))
+    index = Index([article for part, documents in against.items() for article in articles(part, documents)])
+    search = _Search(index)
     for part, documents in train.items():
         for article in articles(part, documents):
             search.compare(article)
-    return search.finish()
+    leaks, known = search.leaks, index.articles
+    leaks.kinds = _counts(search.closest)
+    leaks.files = {file: _counts(kinds) for file, kinds in search.closest_in.items()}
+    leaks.parts = {
+        part: _counts({at: kind for at, kind in search.closest.items() if known[at].part == part})
+        for part in dict.fromkeys(article.part for article in known)
+    }
+    letters: Counter[int] = Counter()
+    for at, span, _ in (index.sentences[number] for number in search.quoted):
+        letters[at] += span.width
+    leaks.sentences.total, leaks.sentences.equal = len(index.sentences), len(search.quoted)
+    leaks.sentences.documents = len(letters)
+    leaks.sentences.covered = [
+        _ref(known[at])
+        for at, width in sorted(letters.items())
+        if at not in search.closest and width >= COVERED * len(known[at].key)
+    ]
+    entities = [sum(len(row.entities) for row in article.rows) for article in known]
+    leaks.mentions = MentionLeaks(sum(entities), sum(entities[at] for at in search.closest), len(search.annotated))
+    return leaks
 
 
 class _Search:
@@ -172,14 +178,10 @@ class _Search:
     def __init__(self, index: Index) -> None:
         self.index = index
         self.leaks = Leaks(len(index.articles))
-        self.closest: dict[int, MatchKind] = {}
-        """The closest match of articles of the index."""
-        self.closest_in: dict[str, dict[int, MatchKind]] = defaultdict(dict)
-        """The same in each training file."""
-        self.quoted: set[int] = set()
-        """Sentences of the index that occur in training articles which do not match as a whole."""
-        self.annotated: dict[int, set[int]] = defaultdict(set)
-        """Mentions of articles of the index that training annotates too."""
+        self.closest: dict[int, MatchKind] = {}  # of articles of the index
+        self.closest_in: dict[str, dict[int, MatchKind]] = defaultdict(dict)  # the same in each training file
+        self.quoted: set[int] = set()  # sentences of the index in training articles that do not match as a whole
+        self.annotated: set[tuple[int, int]] = set()  # (article, mention) of the index that training annotates too
         self.copies: Counter[tuple[str, str]] = Counter()
 
     def compare(self, article: Article) -> None:
@@ -187,10 +189,20 @@ class _Search:
         leaks, index = self.leaks, self.index
         leaks.train_documents += 1
         ngrams, anchors = ngram_hash(article.key, NGRAM, ANCHOR)
-        same = self._same_text(article)
+        same = set(index.by_key.get(article.key, ()))
+        if len(article.key) < SHORTEST:
+            leaks.short += bool(same)
+            same = set()
+        elif same:
+            self.copies[article.part, article.text] += 1
+            if self.copies[article.part, article.text] <= COPIES:
+                for known in index.by_key[article.key]:
+                    kind: MatchKind = "exact" if index.articles[known].text == article.text else "normalized"
+                    leaks.pairs.append(self._pair(kind, article, known, 1.0))
+                    self._compare_mentions(article, 0, known, Span(0, len(article.key)))
         for key, similarity in index.near(article.key, ngrams):
             for known in index.by_key[key]:
-                leaks.near.append(self._match("near", article, known, similarity))
+                leaks.near.append(self._pair("near", article, known, similarity))
                 same.add(known)
         for known in index.by_id.get(article.id, ()):
             key = index.articles[known].key
@@ -209,29 +221,11 @@ class _Search:
                 if len(leaks.sentences.listed) < LISTED:
                     leaks.sentences.listed.append(QuotedSentence(text, _ref(article), _ref(index.articles[known])))
 
-    def _same_text(self, article: Article) -> set[int]:
-        """The articles of the index with the same text."""
-        same = set(self.index.by_key.get(article.key, ()))
-        if len(article.key) < SHORTEST:
-            self.leaks.short += bool(same)
-            return set()
-        if same:
-            self.copies[article.part, article.text] += 1
-            if self.copies[article.part, article.text] <= COPIES:
-                for known in self.index.by_key[article.key]:
-                    other = self.index.articles[known]
-                    kind: MatchKind = "exact" if other.text == article.text else "normalized"
-                    self.leaks.pairs.append(self._match(kind, article, known, 1.0))
-                    self._compare_mentions(article, 0, known, Span(0, len(other.key)))
-        return same
-
-    def _match(self, kind: MatchKind, article: Article, known: int, similarity: float) -> DocumentPair:
-        """A pair that is a leak."""
-        for closest in (self.closest, self.closest_in[article.part]):
-            closest[known] = min(closest.get(known, kind), kind, key=KINDS.index)
-        return self._pair(kind, article, known, similarity)
-
     def _pair(self, kind: MatchKind | Literal["id"], article: Article, known: int, similarity: float) -> DocumentPair:
+        """A pair of documents; all but a shared id is a leak, of which the closest kind is kept."""
+        if kind != "id":
+            for closest in (self.closest, self.closest_in[article.part]):
+                closest[known] = min(closest.get(known, kind), kind, key=KINDS.index)
         other = self.index.articles[known]
         return DocumentPair(kind, _ref(article), _ref(other), round(similarity, 4), article.id == other.id)
 
@@ -241,32 +235,7 @@ class _Search:
         for number, mention in enumerate(self.index.articles[known].mentions):
             within = span.start <= mention[0].start and mention[-1].end <= span.end
             if within and tuple(Span(s + moved, e + moved) for s, e in mention) in article.mention_set:
-                self.annotated[known].add(number)
-
-    def finish(self) -> Leaks:
-        """Counts what was found."""
-        leaks, known = self.leaks, self.index.articles
-        leaks.kinds = _counts(self.closest)
-        leaks.files = {file: _counts(kinds) for file, kinds in self.closest_in.items()}
-        leaks.parts = {
-            part: _counts({at: kind for at, kind in self.closest.items() if known[at].part == part})
-            for part in dict.fromkeys(article.part for article in known)
-        }
-        letters: Counter[int] = Counter()
-        for number in self.quoted:
-            letters[self.index.sentences[number].article] += self.index.sentences[number].span.width
-        sentences, mentions = leaks.sentences, leaks.mentions
-        sentences.total, sentences.equal = len(self.index.sentences), len(self.quoted)
-        sentences.documents = len(letters)
-        sentences.covered = [
-            _ref(known[at])
-            for at, width in sorted(letters.items())
-            if at not in self.closest and width >= COVERED * len(known[at].key)
-        ]
-        entities = [sum(len(row.entities) for row in article.rows) for article in known]
-        mentions.total, mentions.in_documents = sum(entities), sum(entities[at] for at in self.closest)
-        mentions.annotated = sum(map(len, self.annotated.values()))
-        return leaks
+                self.annotated.add((known, number))
 
 
 def _ref(article: Article) -> DocumentRef:

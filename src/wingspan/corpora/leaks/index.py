@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +15,15 @@ from wingspan.corpora.sentences import split_sentences
 from wingspan.corpora.words import bare, bare_places, word_spans
 from wingspan.text import Document, Span
 
-SHORTEST = 40
-"""Letters and digits below which equal texts mean nothing: "Methods :", "The authors declare no conflict"."""
-SHORTEST_NEAR = 200
-"""The same for near-duplicates: two sentences may share most of their words and be about two things."""
+SHORTEST = 40  # letters and digits below which equal texts mean nothing: "Methods :", "The authors declare no conflict"
+SHORTEST_NEAR = 200  # the same for near-duplicates: two sentences may share most of their words and be about two things
 NEAR = 0.5
 """The share of common n-grams from which on two articles are near-duplicates: about one word in twelve may differ."""
-NGRAM = 16
-"""Letters and digits in an n-gram, about three words."""
-ANCHOR = 32
-"""Letters and digits at the start of a sentence that are looked up before it is compared as a whole."""
+NGRAM = 16  # letters and digits in an n-gram, about three words
+ANCHOR = 32  # letters and digits at the start of a sentence that are looked up before it is compared as a whole
 SAMPLED = 8  # a power of two
 """One n-gram in 8, the same ones in every text, is looked up; the candidates are compared in full."""
-BOILERPLATE = 100
-"""N-grams of more different articles than this are ignored."""
+BOILERPLATE = 100  # n-grams of more different articles than this are ignored
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -40,11 +34,9 @@ Fragments = tuple[Span, ...]
 class Article:
     """One document, be it one row of a file or several."""
 
-    part: str
-    """The file of its rows, or another name for them."""
+    part: str  # the file of its rows, or another name for them
     id: str
-    first: int
-    """The position of its first row in the part."""
+    first: int  # the position of its first row in the part
     rows: tuple[Document, ...]
 
     @cached_property
@@ -94,14 +86,6 @@ def articles(part: str, documents: Iterable[Document]) -> Iterator[Article]:
         yield Article(part, id, first, (document, *(other for _, other in others)))
 
 
-class IndexedSentence(NamedTuple):
-    """A sentence of the index: the number of its article, its range of the article's key, its text as written."""
-
-    article: int
-    span: Span
-    text: str
-
-
 class Index:
     """Articles by id, by key, by n-grams and by the beginnings of their sentences."""
 
@@ -109,22 +93,23 @@ class Index:
         self.articles = known
         self.by_id: dict[str, list[int]] = defaultdict(list)
         self.by_key: dict[str, list[int]] = defaultdict(list)
-        self.sentences: list[IndexedSentence] = []
+        self.sentences: list[tuple[int, Span, str]] = []  # number of the article, range of its key, text as written
         anchors: list[Hashes] = []
         for number, article in enumerate(known):
             self.by_id[article.id].append(number)
             if article.key:
                 self.by_key[article.key].append(number)
             spans = [(span, text) for span, text in article.sentences() if span.width >= SHORTEST]
-            self.sentences += [IndexedSentence(number, span, text) for span, text in spans]
+            self.sentences += [(number, span, text) for span, text in spans]
             if spans:
                 anchors.append(ngram_hash(article.key, ANCHOR)[0][[span.start for span, _ in spans]])
         self.anchors = HashTable(anchors)
         self.long = [key for key in self.by_key if len(key) >= SHORTEST_NEAR]
-        samples = [_sample(ngram_hash(key, NGRAM)[0]) for key in self.long]
-        hashes, counts = np.unique(np.concatenate([np.zeros(0, np.uint64), *samples]), return_counts=True)
-        self.boilerplate: Hashes = hashes[counts > BOILERPLATE]
-        samples = [self._without_boilerplate(sample) for sample in samples]
+        self.boilerplate: Hashes = np.zeros(0, np.uint64)
+        samples = [self._sample(ngram_hash(key, NGRAM)[0]) for key in self.long]
+        hashes, counts = np.unique(np.concatenate([self.boilerplate, *samples]), return_counts=True)
+        self.boilerplate = hashes[counts > BOILERPLATE]
+        samples = [self._sample(sample) for sample in samples]
         self.sizes = np.array([len(sample) for sample in samples], np.int64)
         self.ngrams = HashTable(samples)
         self.owners = np.repeat(np.arange(len(samples)), self.sizes)
@@ -133,26 +118,27 @@ class Index:
         """(key of the index, share of common n-grams) of the near-duplicates of a text with these n-grams."""
         if len(key) < SHORTEST_NEAR:
             return
-        sample = _sample(hashes)
+        sample = self._sample(hashes)
         if not len(shared := self.ngrams.find(sample)[1]):
             return
         known, common = np.unique(self.owners[shared], return_counts=True)
         # a sample estimates the share, so half the common n-grams that are needed make a candidate
-        size = len(self._without_boilerplate(sample))
-        likely = 2 * common * (1 + NEAR) >= NEAR * (size + self.sizes[known])
+        likely = 2 * common * (1 + NEAR) >= NEAR * (len(sample) + self.sizes[known])
         for other in (self.long[at] for at in known[likely]):
             if key != other and (share := resemblance(key, other)) >= NEAR:
                 yield other, share
 
     def quoted(self, key: str, hashes: Hashes) -> Iterator[tuple[int, int]]:
         """(position in the text, number of the sentence) for sentences of the index that occur in a text."""
-        for start, number in zip(*(found.tolist() for found in self.anchors.find(hashes)), strict=True):
+        for start, number in zip(*(side.tolist() for side in self.anchors.find(hashes)), strict=True):
             article, span, _ = self.sentences[number]
             if key.startswith(self.articles[article].key[span.start : span.end], start):
                 yield start, number
 
-    def _without_boilerplate(self, hashes: Hashes) -> Hashes:
-        return hashes[~np.isin(hashes, self.boilerplate)] if len(self.boilerplate) else hashes
+    def _sample(self, hashes: Hashes) -> Hashes:
+        """The n-grams of a text that are looked up, each once, without boilerplate."""
+        sample = np.unique(hashes[hashes & np.uint64(SAMPLED - 1) == 0])
+        return sample[~np.isin(sample, self.boilerplate)] if len(self.boilerplate) else sample
 
 
 def resemblance(one: str, other: str) -> float:
@@ -160,10 +146,6 @@ def resemblance(one: str, other: str) -> float:
     mine, theirs = (np.unique(ngram_hash(text, NGRAM)[0]) for text in (one, other))
     common = len(np.intersect1d(mine, theirs, assume_unique=True))
     return common / max(1, len(mine) + len(theirs) - common)
-
-
-def _sample(hashes: Hashes) -> Hashes:
-    return np.unique(hashes[hashes & np.uint64(SAMPLED - 1) == 0])
 
 
 def ngram_hash(text: str, *widths: int) -> tuple[Hashes, ...]:
@@ -203,10 +185,10 @@ class HashTable:
 
     def find(self, hashes: Hashes) -> tuple[Integers, Integers]:
         """Every pair (position in `hashes`, position in the table) of equal hashes."""
-        asked = np.flatnonzero(self.filter[hashes & np.uint64(len(self.filter) - 1)])
-        first = np.searchsorted(self.hashes, hashes[asked], "left")
-        counts = np.searchsorted(self.hashes, hashes[asked], "right") - first
+        likely = np.flatnonzero(self.filter[hashes & np.uint64(len(self.filter) - 1)])
+        first = np.searchsorted(self.hashes, hashes[likely], "left")
+        counts = np.searchsorted(self.hashes, hashes[likely], "right") - first
         if not counts.any():  # most texts share nothing
             return first[:0], first[:0]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.repeat(asked, counts), self.order[np.repeat(first, counts) + within]
+        return np.repeat(likely, counts), self.order[np.repeat(first, counts) + within]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from wingspan.corpora.lexicon.concepts import Concept, read_concepts
-from wingspan.corpora.words import each_word
 from wingspan.files import CorpusError, Problems, atomic_path
 from wingspan.text import Document
 
@@ -49,8 +47,7 @@ class Lexicon:
     database: sqlite3.Connection
     num_concepts: int
     num_names: int
-    types: tuple[str, ...]
-    """The semantic types that occur."""
+    types: tuple[str, ...]  # the semantic types that occur
     folds: tuple[str, ...]
     path: Path | None = None
     ambiguous: Ambiguous = "all"
@@ -82,7 +79,10 @@ class Lexicon:
         database.execute("INSERT INTO summary VALUES (?)", [json.dumps([*counts, all_types, folds])])
         database.executemany(
             "INSERT INTO concept VALUES (?, ?, ?, ?)",
-            ((at, id, _json(own.values()), _json(types[id])) for at, (id, own) in enumerate(names.items())),
+            (
+                (at, id, *(json.dumps(list(texts), ensure_ascii=False) for texts in (own.values(), types[id])))
+                for at, (id, own) in enumerate(names.items())
+            ),
         )
         database.executemany("INSERT INTO term VALUES (?, ?)", sorted(keys))
         database.commit()
@@ -115,14 +115,6 @@ class Lexicon:
                 names.setdefault(spelling(name), name)
         names.pop(spelling(surface), None)
         return tuple(names.values())
-
-    def vocabulary(self, surfaces: Iterable[tuple[str, str | None]] | None = None) -> Counter[str]:
-        """How often each word occurs in the synonyms of these (surface, label) pairs; by default, in all names."""
-        if surfaces is None:
-            names = (name for concept in self.concepts() for name in concept.names)
-        else:
-            names = (name for surface, label in surfaces for name in self.synonyms(surface, label))
-        return Counter(name[start:end] for name in names for start, end in each_word(name))
 
     def save(self, path: str | Path) -> None:
         """Writes the SQLite file under a temporary name, then renames it. The policy for ambiguous terms is not saved.
@@ -161,10 +153,7 @@ def load(
             f"{path}: lexicons are {SUFFIX} files now; build it again from its sources: "
             f"wingspan lexicon SOURCE --output {path.with_suffix(SUFFIX)}"
         )
-    if path.suffix == SUFFIX:
-        lexicon = _open(path)
-    else:
-        lexicon = Lexicon.of(read_concepts(path, problems if problems is not None else Problems()))
+    lexicon = _open(path) if path.suffix == SUFFIX else Lexicon.of(read_concepts(path, problems or Problems()))
     return replace(lexicon, ambiguous=ambiguous, label_types=label_types or {})
 
 
@@ -190,10 +179,6 @@ def _damaged(path: Path | None, error: Exception) -> CorpusError:
     )
 
 
-def _json(texts: Iterable[str]) -> str:
-    return json.dumps(list(texts), ensure_ascii=False)
-
-
 # Folding affects which terms match, not which names are synonyms: "tumors" stays a synonym of "tumor" where a concept
 # has both.
 
@@ -216,13 +201,13 @@ def _singular(word: str) -> str:
     return word
 
 
+# differences that folding removes from lower-cased terms, in the order of application
 FOLDS: dict[str, Callable[[str], str]] = {
     "hyphen": lambda key: " ".join(_HYPHENS.sub(" ", key).split()),
     # no space beside a sign: a corpus of words has "parkinson ' s disease" for "parkinson's disease"
     "spacing": lambda key: _SIGN.sub(r"\1", key),
     "plural": lambda key: _WORD.sub(lambda word: _singular(word[0]), key),
 }
-"""Differences that folding removes from lower-cased terms, in the order of application."""
 
 
 def in_order(folds: Iterable[str]) -> tuple[str, ...]:
@@ -252,18 +237,17 @@ class SynonymCounts:
 
     entities: int = 0
     known: int = 0
-    covered: int = 0
     ambiguous: int = 0
+    with_synonyms: int = 0
 
     @property
     def percent(self) -> float:
         """Entities with synonyms, in percent: the column Syn_cov of paper 000, table 1."""
-        return 100 * self.covered / self.entities if self.entities else 0.0
+        return 100 * self.with_synonyms / self.entities if self.entities else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain data."""
-        counts = {"entities": self.entities, "known": self.known, "ambiguous": self.ambiguous}
-        return {**counts, "with_synonyms": self.covered, "synonym_coverage": round(self.percent, 2)}
+        return {**vars(self), "synonym_coverage": round(self.percent, 2)}
 
 
 @dataclass
@@ -290,19 +274,19 @@ def coverage(lexicon: Lexicon, documents: Iterable[Document]) -> LexiconCoverage
             term = document.text_of(entity), entity.label
             if term not in seen:
                 seen[term] = len(lexicon.lookup(*term)), bool(lexicon.synonyms(*term))
-            concepts, covered = seen[term]
+            concepts, has_synonyms = seen[term]
             for counts in (result.overall, result.labels.setdefault(entity.label, SynonymCounts())):
                 counts.entities += 1
                 counts.known += concepts > 0
                 counts.ambiguous += concepts > 1
-                counts.covered += covered
+                counts.with_synonyms += has_synonyms
     return result
 
 
 def require_overlap(coverage: LexiconCoverage, lexicon: Lexicon, corpus: str) -> None:
     """Raises, with counts, where no entity of the corpus has a synonym."""
     counts = coverage.overall
-    if counts.covered:
+    if counts.with_synonyms:
         return
     if not counts.entities:
         raise CorpusError(f"{corpus}: its {coverage.documents:,} documents have no entities; give a gold corpus")

@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -30,19 +31,15 @@ class Concept(NamedTuple):
 def read_concepts(path: str | Path, problems: Problems, language: str = "ENG") -> Iterator[Concept]:
     """Reads a table, an OBO ontology or UMLS's MRCONSO.RRF, by its suffix; plain or gzipped."""
     path = Path(path)
-    readers: dict[str, Callable[[], Iterator[Concept]]] = {
-        ".tsv": lambda: read_table(path, problems),
-        ".txt": lambda: read_table(path, problems),
-        ".obo": lambda: read_obo(path, problems),
-        ".rrf": lambda: read_umls(path, problems, language),
-    }
+    readers: dict[str, Callable[[Path, Problems], Iterator[Concept]]]
+    readers = {".tsv": _table, ".txt": _table, ".obo": _obo, ".rrf": partial(_umls, language=language)}
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if not path.exists():
         raise CorpusError(f"{path}: there is no such file; check the path")
     if suffix not in readers:
         raise CorpusError(f"{path}: a source of concepts ends in {', '.join(readers)} (or these with .gz); rename it")
     empty = True
-    for concept in readers[suffix]():
+    for concept in readers[suffix](path, problems):
         empty = False
         yield concept
     if empty:
@@ -50,7 +47,7 @@ def read_concepts(path: str | Path, problems: Problems, language: str = "ENG") -
         raise CorpusError(f"{path}: there is no concept in it{left_out}; check that it is the right file")
 
 
-def read_table(path: Path, problems: Problems) -> Iterator[Concept]:
+def _table(path: Path, problems: Problems) -> Iterator[Concept]:
     """The concepts of a table, one in each line; blank lines are skipped."""
     columns: list[str] | None = None
     for number, line in read_lines(path):
@@ -72,8 +69,8 @@ def read_table(path: Path, problems: Problems) -> Iterator[Concept]:
         elif not columns:
             yield Concept(names[0], names)
         elif len(cells) != len(columns):
-            message = f"{len(cells)} columns where the first line names {len(columns)}; divide by tabs"
-            problems.add(path, number, message)
+            reason = f"{len(cells)} columns where the first line names {len(columns)}"
+            problems.add(path, number, f"{reason}; divide by tabs")
         elif not row["concept_id"] or not row["name"]:
             problems.add(path, number, "a concept without an id or a name; give both")
         else:
@@ -87,43 +84,36 @@ def _divided(cell: str) -> tuple[str, ...]:
 
 # OBO ontologies: https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html
 
-SAME_MEANING = ("EXACT", "RELATED")
-"""Scopes that are synonyms; a BROAD or NARROW one has another meaning."""
-
 _STANZA = re.compile(r"\[(\w+)\]\s*(?:!.*)?")
 _TAG = re.compile(r"([\w-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:(EXACT|BROAD|NARROW|RELATED)\b)?(.*)')
 _ESCAPE = re.compile(r"\\(.)")
-_ESCAPED = {"n": " ", "t": " ", "W": " "}
 _MODIFIERS = re.compile(r"(?:\s+\{[^{}]*\})?(?:\s+!.*)?$")  # {comment="..."} and ! remark after a value
 
-Values = dict[str, list[str]]
 
-
-def read_obo(path: Path, problems: Problems) -> Iterator[Concept]:
+def _obo(path: Path, problems: Problems) -> Iterator[Concept]:
     """The terms with their names and synonyms; the namespace is the type. Obsolete terms are left out and noted."""
     default: tuple[str, ...] = ()
     obsolete = 0
     for kind, number, values in _stanzas(path, problems):
         if kind == "header":
             default = tuple(values["default-namespace"][-1:])
+        elif kind == "Term" and values["is_obsolete"] == ["true"]:
+            obsolete += 1
+        elif kind == "Term" and not (values["id"] and values["name"]):
+            missing = "an id" if not values["id"] else "a name"
+            problems.add(path, number, f"a term without {missing}; give id: and name: below [Term]")
         elif kind == "Term":
-            if values["is_obsolete"] == ["true"]:
-                obsolete += 1
-            elif not values["id"] or not values["name"]:
-                missing = "an id" if not values["id"] else "a name"
-                problems.add(path, number, f"a term without {missing}; give id: and name: below [Term]")
-            else:
-                names = (*values["name"][:1], *values["synonym"])
-                yield Concept(values["id"][0], names, tuple(values["namespace"]) or default)
+            names = (*values["name"][:1], *values["synonym"])
+            yield Concept(values["id"][0], names, tuple(values["namespace"]) or default)
     if obsolete:
         problems.note(path, f"{obsolete:,} obsolete terms are left out")
 
 
-def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, Values]]:
+def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, dict[str, list[str]]]]:
     """The stanzas of a file, its header first: kind, line of the start, values of each tag."""
     kind, start = "header", 1
-    values: Values = defaultdict(list)
+    values: dict[str, list[str]] = defaultdict(list)
     for number, line in read_lines(path):
         line = line.strip()
         if not line or line.startswith("!"):
@@ -137,7 +127,7 @@ def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, Values]
             synonym = _QUOTED.fullmatch(tag[2])
             if not synonym or not _plain(synonym[1]):
                 problems.add(path, number, f'{shorten(tag[2])} is no synonym; write synonym: "name" EXACT []')
-            elif (synonym[2] or "RELATED") in SAME_MEANING:
+            elif synonym[2] not in ("BROAD", "NARROW"):  # these have another meaning
                 values["synonym"].append(_plain(synonym[1]))
         elif tag[1] in ("id", "name", "namespace", "default-namespace", "is_obsolete"):
             value = _plain(_MODIFIERS.sub("", tag[2]))
@@ -148,18 +138,17 @@ def _stanzas(path: Path, problems: Problems) -> Iterator[tuple[str, int, Values]
 
 def _plain(value: str) -> str:
     """The value without its escapes, on one line."""
-    return " ".join(_ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), value).split())
+    return " ".join(_ESCAPE.sub(lambda escape: " " if escape[1] in "ntW" else escape[1], value).split())
 
 
 # UMLS: columns as in the reference manual, https://www.ncbi.nlm.nih.gov/books/NBK9685/
 
 UmlsName = namedtuple("UmlsName", "cui lat ts lui stt sui ispref aui saui scui sdui sab tty code str srl suppress cvf")
 """A row of MRCONSO.RRF."""
-UmlsType = namedtuple("UmlsType", "cui tui stn sty atui cvf")
-"""A row of MRSTY.RRF."""
+UmlsType = namedtuple("UmlsType", "cui tui stn sty atui cvf")  # a row of MRSTY.RRF
 
 
-def read_umls(path: Path, problems: Problems, language: str = "ENG") -> Iterator[Concept]:
+def _umls(path: Path, problems: Problems, language: str) -> Iterator[Concept]:
     """The concepts with the names of one language that are not suppressed, the preferred name first."""
     types = _types(path, problems)
     languages: Counter[str] = Counter()
@@ -209,9 +198,9 @@ def _rows(path: Path, columns: tuple[str, ...], needed: str, problems: Problems)
         row = line.split("|")
         if len(row) != len(columns) + 1 or row[-1].strip():
             reason = f"{len(row) - 1} columns that end in | where {len(columns)} are needed"
-            problems.add(path, number, f"{reason}; use the file as UMLS has it")
         elif not row[0].strip() or not row[needed_at].strip():
             reason = f"a row without {columns[0].upper()} or {needed.upper()}"
-            problems.add(path, number, f"{reason}; use the file as UMLS has it")
         else:
             yield row[:-1]
+            continue
+        problems.add(path, number, f"{reason}; use the file as UMLS has it")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from wingspan.corpora.lexicon.concepts import Concept
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Span
 
 _UNKNOWN = frozenset({"", "-", "-1", "none", "null", "unknown"})
 _PRONOUN = re.compile(
@@ -53,20 +53,14 @@ def _by_concept_id(documents: Iterable[Document]) -> Iterator[Concept]:
     by_id: dict[str, _Names] = defaultdict(_Names)
     for document in documents:
         for entity in document.entities:
-            concept = _concept_id(entity)
-            if concept.lower() not in _UNKNOWN:
-                by_id[concept].add(document.text_of(entity), entity.label)
+            concept: Any = entity.meta.get("concept_id")
+            if not isinstance(concept, str):  # BigBIO's records have a list of ids
+                rows: Any = entity.meta.get("normalized")
+                ids = [row.get("db_id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+                concept = "|".join(id.strip() for id in ids if isinstance(id, str))
+            if concept.strip().lower() not in _UNKNOWN:
+                by_id[concept.strip()].add(document.text_of(entity), entity.label)
     return (names.concept(id) for id, names in by_id.items())
-
-
-def _concept_id(entity: Entity) -> str:
-    """The id as most readers keep it, or all ids of BigBIO's records; empty if there is none."""
-    concept: Any = entity.meta.get("concept_id")
-    if isinstance(concept, str):
-        return concept.strip()
-    rows: Any = entity.meta.get("normalized")
-    ids = [row.get("db_id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return "|".join(id.strip() for id in ids if isinstance(id, str))
 
 
 def _by_abbreviation(documents: Sequence[Document]) -> Iterator[Concept]:
@@ -89,27 +83,18 @@ def _by_chain(documents: Iterable[Document]) -> Iterator[Concept]:
     """Entities of one chain: the `clusters` of DyGIE and PURE files, in words with inclusive ends; no pronouns."""
     for document in documents:
         mentions = {entity.spans[0]: entity for entity in document.entities if not entity.discontinuous}
-        for number, chain in enumerate(_chains(document)):
+        words = document.words or ()
+        clusters: Any = document.meta.get("clusters")
+        for number, cluster in enumerate(clusters if isinstance(clusters, list) else ()):
             names = _Names()
-            for span in chain:
-                entity = mentions.get(span)
-                if entity and not _PRONOUN.fullmatch(document.text_of(entity).lower()):
-                    names.add(document.text_of(entity), entity.label)
+            for pair in cluster if isinstance(cluster, list) else ():
+                match pair:
+                    case [int(first), int(last)] if 0 <= first <= last < len(words):
+                        entity = mentions.get(Span(words[first].start, words[last].end))
+                        if entity and not _PRONOUN.fullmatch(document.text_of(entity).lower()):
+                            names.add(document.text_of(entity), entity.label)
             if names.spellings:
                 yield names.concept(f"{document.id}:chain-{number}")
-
-
-def _chains(document: Document) -> Iterator[list[Span]]:
-    """Chains as ranges of characters; malformed ranges of words are skipped."""
-    clusters: Any = document.meta.get("clusters")
-    words = document.words or ()
-    for cluster in clusters if isinstance(clusters, list) else ():
-        yield [
-            Span(words[pair[0]].start, words[pair[1]].end)
-            for pair in (cluster if isinstance(cluster, list) else ())
-            if isinstance(pair, list) and len(pair) == 2 and all(isinstance(at, int) for at in pair)
-            if 0 <= pair[0] <= pair[1] < len(words)
-        ]
 
 
 # Abbreviations, "breast cancer (BC)" or "BC (breast cancer)", after Schwartz and Hearst, "A simple algorithm for
@@ -119,7 +104,6 @@ def _chains(document: Document) -> Iterator[list[Span]]:
 _BRACKETS = re.compile(r"\(\s*([^()]*[^()\s])\s*\)")
 _NEW_SENTENCE = re.compile(r"[.!?;:]\s|[()\[\]\n]")
 _INSIDE_END = re.compile(r"\s*[;,]\s")
-_TOKEN = re.compile(r"\S+")
 
 
 def abbreviations(text: str) -> Iterator[tuple[str, str]]:
@@ -128,7 +112,9 @@ def abbreviations(text: str) -> Iterator[tuple[str, str]]:
         inside = _INSIDE_END.split(brackets[1])[0]
         before = _NEW_SENTENCE.split(text[: brackets.start()].rstrip()[-400:])[-1]
         if _is_short_form(inside):
-            if long := _long_form(inside, _last_words(before, inside)):
+            # the long form has at most this many words
+            starts = [word.start() for word in re.finditer(r"\S+", before)][-min(len(inside) + 5, 2 * len(inside)) :]
+            if starts and (long := _long_form(inside, before[starts[0] :])):
                 yield inside, long
         elif (words := before.split()) and _is_short_form(words[-1]) and (long := _long_form(words[-1], inside)):
             yield words[-1], long
@@ -142,13 +128,6 @@ def _is_short_form(term: str) -> bool:
         and term[0].isalnum()
         and any(character.isalpha() for character in term)
     )
-
-
-def _last_words(text: str, short: str) -> str:
-    """The last words of a text, as many as the long form may have."""
-    most = min(len(short) + 5, 2 * len(short))
-    starts = [word.start() for word in _TOKEN.finditer(text)]
-    return text[starts[-most:][0] :] if starts else ""
 
 
 def _long_form(short: str, candidate: str) -> str | None:
