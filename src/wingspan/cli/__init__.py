@@ -1,7 +1,5 @@
 """The shell: one module per verb, loaded when it is called. Users see one sentence, never a traceback."""
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

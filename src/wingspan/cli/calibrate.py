@@ -1,7 +1,5 @@
 """`wingspan calibrate`: the temperature of a model's scores and thresholds of its labels, fitted on dev documents."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`wingspan compare`: files of predictions of two or more systems against one gold file. Imports no torch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`wingspan convert`: a corpus from one format to another. Losses are counted before anything is written."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`wingspan demo`: trains, scores and shows entities on the built-in corpus, without a network."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """`wingspan evaluate`: a model against a gold corpus."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

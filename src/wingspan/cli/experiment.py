@@ -1,7 +1,5 @@
 """`wingspan experiment` and `wingspan tune`: many trainings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """`wingspan predict`: a text, files in any corpus format, plain text files, a folder, or standard input."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`wingspan recipes`: the systems, their variants and settings; `wingspan info`: the contents of a model folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from json import dumps
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`wingspan score`: a file of predictions against a file of gold. Imports no torch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args

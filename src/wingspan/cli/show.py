@@ -1,7 +1,5 @@
 """`wingspan show`: documents with their entities highlighted, in the terminal or as an HTML page. Imports no torch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`wingspan split`: train, dev and test parts, or folds, of one corpus; by document, stratified, without leaks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, NamedTuple

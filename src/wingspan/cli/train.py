@@ -1,7 +1,5 @@
 """`wingspan train`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`wingspan validate`: the contents of a corpus, and its problems."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`wingspan vectors`: trains word vectors with gensim, and shows the nearest neighbors of words."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

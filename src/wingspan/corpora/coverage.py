@@ -3,8 +3,6 @@
 Sentences are made once: `Census` records their entities, and counts the losses to the limits once these are known.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

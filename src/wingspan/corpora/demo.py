@@ -4,8 +4,6 @@
 has to learn endings and contexts; a dictionary of the training names finds the smaller half only.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Discontinuous gold: substitutes for models without links, and which entities links can express."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace

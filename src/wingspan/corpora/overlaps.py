@@ -1,7 +1,5 @@
 """Overlapping entities: finding them, and documents without them."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Every perturbation takes documents and a seed and returns documents whose entiti
 of a document depend on the seed, the perturbation and the document's number alone.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence

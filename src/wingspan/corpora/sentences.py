@@ -3,8 +3,6 @@
 The rules look one word ahead and a few characters back, so that a text of any length is split while it is read.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

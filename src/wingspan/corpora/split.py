@@ -1,7 +1,5 @@
 """Splits without leaks: articles and equal texts stay on one side, and every side gets its share of each label."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

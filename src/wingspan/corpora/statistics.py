@@ -1,7 +1,5 @@
 """Statistics of a corpus: counts, labels, nesting, lengths, duplicates, suspicious annotations, a fingerprint."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from bisect import bisect_left

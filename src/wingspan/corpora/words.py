@@ -4,8 +4,6 @@ A splitter is any callable from a text to its words' character ranges, in order 
 the ones that a recipe can ask for; they yield word by word, so that a long text needs no list of all its words.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right

@@ -1,7 +1,5 @@
 """Whether scores mean what they say: reliability, expected calibration error, and the temperature that repairs it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

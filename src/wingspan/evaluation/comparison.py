@@ -1,7 +1,5 @@
 """Two or more systems on one gold corpus: figures with intervals, differences with p-values, errors that moved."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations

@@ -5,8 +5,6 @@ both if no gold entity it overlaps has its label), or touches none (spurious). A
 explained by the closest wrong prediction; if only right predictions touch it, or none, it is missed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

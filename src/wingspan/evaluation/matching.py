@@ -5,8 +5,6 @@ taken (correct 1, partial 1/2), then the most correct pairs, then the most pairs
 the entities can change a score. Nested, crossing, multi-label and discontinuous entities need no special case.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence

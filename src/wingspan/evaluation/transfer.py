@@ -1,7 +1,5 @@
 """Transfer between corpora: models trained on one and scored on another, in labels that both can mean."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Where to look first: the worst sentences and documents, repeated mistakes, conflicts with labels in training."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The report as a whole: its chapters from documents alone, and the page's content."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """From a trained model and gold documents to collected rows: spans are sampled first, then represented in one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The chapter on generation: entities written again by decoders.  See: paper 000, section 5.3, Tables 7 and 8."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple

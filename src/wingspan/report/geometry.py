@@ -3,8 +3,6 @@
 See: paper 003, section 5 (geometry); paper 001, section 3 (chances); papers 000 and 004 (maps).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ The markup is in `report.html` and, with one macro for each kind of block, in `b
 that they show: numbers as people read them, raw values for sorting and CSV, tints for heat maps.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Sequence

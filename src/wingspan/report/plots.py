@@ -1,7 +1,5 @@
 """Tables to figures: one function for each kind of figure. No plot loads a model; all return a matplotlib figure."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

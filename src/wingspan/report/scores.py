@@ -1,7 +1,5 @@
 """The chapters on scores: the overview, differences between systems, typing accuracy, and several corpora."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

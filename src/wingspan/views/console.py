@@ -1,7 +1,5 @@
 """Lines for people on the console, and figures as JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Entities as every view shows them: one color for each label and, beside gold, one verdict for each entity."""
 
-from __future__ import annotations
-
 import zlib
 from collections import Counter
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ and a label follows the last character of its entity, where it hides nothing. Th
 beside this file.
 """
 
-from __future__ import annotations
-
 import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

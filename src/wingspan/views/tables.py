@@ -1,7 +1,5 @@
 """Figures as tables: framed on a terminal, plain columns in a pipe."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest

@@ -4,8 +4,6 @@ Colors show the label or, beside gold, the verdict; names, signs and strokes sho
 NO_COLOR, or where the terminal knows no Unicode, everything that is drawn is plain ASCII and has no color.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter

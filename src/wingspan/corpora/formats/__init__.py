@@ -4,8 +4,6 @@ A format is a `Format`, built in or the user's own. Readers yield documents and 
 raises at the first one or collects them, as the user chose.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

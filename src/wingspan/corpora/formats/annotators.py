@@ -5,8 +5,6 @@ ids. Prodigy has one task per line, with spans and with tokens that carry their 
 tasks, in the full export and in JSON-MIN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

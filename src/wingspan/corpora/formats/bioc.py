@@ -5,8 +5,6 @@ offset; an annotation has one or several locations, counted over the document. T
 files count code points; the surfaces decide.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

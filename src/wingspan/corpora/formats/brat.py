@@ -5,8 +5,6 @@ normalizations, notes) are kept as they are and written back. brat cuts an entit
 joined.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

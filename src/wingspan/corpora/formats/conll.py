@@ -4,8 +4,6 @@ Several tag columns are layers of nested entities, as in GermEval 2014. Each sen
 first for its columns, then for its sentences, so that a file of any size needs the memory of one sentence.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

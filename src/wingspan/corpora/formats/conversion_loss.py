@@ -1,7 +1,5 @@
 """Losses of a conversion: what a format cannot hold of a document is counted, and the document made to fit."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

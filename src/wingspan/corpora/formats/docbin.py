@@ -3,8 +3,6 @@
 Fields that a Doc has no place for (id, group, meta, words that are not tokens) go into `doc.user_data["wingspan"]`.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator

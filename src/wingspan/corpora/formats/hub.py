@@ -4,8 +4,6 @@ Reads a folder made by `save_to_disk`, Parquet files, or a dataset of the hub (`
 `owner/name:split`). Writes `tokens` and `ner_tags` (IOB2).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator

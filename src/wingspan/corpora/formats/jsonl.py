@@ -1,7 +1,5 @@
 """Wingspan's own format: one JSON record per line, with a text and characters, or with words and ranges of words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

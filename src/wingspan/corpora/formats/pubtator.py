@@ -3,8 +3,6 @@
 Offsets count over the title, one separator and the abstract, in code points. A blank line ends a document.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """JSON records: read one by one with their lines, checked value by value, and written with every key they came with."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -6,8 +6,6 @@ entities as lists of word indices, so that a gap makes an entity discontinuous; 
 sentence per line, with `entity_mentions` that have half-open ends.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Formats define what offsets count, and tools often count something else. The sur
 unit in which most of them fit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
