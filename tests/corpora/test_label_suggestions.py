@@ -182,7 +182,7 @@ def test_the_classifier_learns_spellings():
 
 def test_other_spans_touch_no_entity():
     target, _ = corpora()
-    named, others = mentions_and_others(target, 0)
+    named, others = mentions_and_others(target)
     assert named["aspirin", "Drug"] == 1
     assert 0 < others.total() <= sum(len(one.entities) for one in target)
     assert not any(name.casefold() in other for name, _ in named for other in others)

@@ -65,10 +65,10 @@ def test_one_group_in_two_files_is_two_documents():
 def test_rows_without_a_group_are_documents_and_what_they_make_up_together_is_told():
     found = find_leaks({"train": rows(ABSTRACT)}, {"test": [document(ABSTRACT, "7")]})
     assert (found.documents, found.rows) == (0, {})
-    assert found.sentences.equal == found.sentences.total == 2, "the title is too short"
+    assert found.sentences.equal == found.sentences.of == 2, "the title is too short"
     assert kinds(rows(ABSTRACT), rows(ABSTRACT)) == {"exact": 2, "normalized": 0, "near": 0}
     whole = find_leaks({"train": rows(invented_text(5))}, {"test": [document(invented_text(5), "7")]})
-    assert [one.id for one in whole.sentences.covered] == ["7"]
+    assert [one.id for one in whole.sentences.covered_documents] == ["7"]
 
 
 def test_short_texts_mean_nothing():
@@ -93,7 +93,7 @@ def test_a_sentence_in_another_document_is_told_and_drops_nothing():
     found = find_leaks({"train": [quoting]}, {"test": [document(ABSTRACT)]})
     assert (found.documents, found.rows, found.sentences.equal, found.sentences.documents) == (0, {}, 1, 1)
     assert found.sentences.listed[0].text == "No headache was seen in any of them after seven days."
-    assert found.sentences.covered == []
+    assert found.sentences.covered_documents == []
 
 
 def test_mentions_are_counted_where_training_annotates_the_same_place():
@@ -102,10 +102,10 @@ def test_mentions_are_counted_where_training_annotates_the_same_place():
     gold = document(ABSTRACT, "1", (0, 7), (9, 12), (start, start + 8))
     words = Document.from_words("w", tuple(word_strings(ABSTRACT)), (Entity.at("Chemical", 0, 1),))
     found = find_leaks({"train": [words]}, {"test": [gold]}).mentions
-    assert (found.total, found.in_documents, found.annotated) == (3, 3, 1)
+    assert (found.of, found.in_leaking_documents, found.annotated_in_training) == (3, 3, 1)
     row = Document.from_words("w", tuple(word_strings(sentence)), (Entity.at("Symptom", 1, 2), Entity.at("X", 2, 3)))
     found = find_leaks({"train": [row]}, {"test": [gold]}).mentions
-    assert (found.total, found.in_documents, found.annotated) == (3, 0, 1)
+    assert (found.of, found.in_leaking_documents, found.annotated_in_training) == (3, 0, 1)
 
 
 def test_many_copies_are_all_dropped_and_few_listed(monkeypatch):
@@ -192,7 +192,7 @@ def test_the_auxiliary_corpora_hold_72_test_and_64_dev_documents_of_biored():
     for part, number, mentions, annotated in (("test", 72, 2600, 1840), ("dev", 64, 2190, 1455)):
         found = find_leaks(train, {part: read(DATA / "biored" / f"{part}.text.jsonl")})
         assert (found.documents, found.kinds["near"], found.against_documents) == (number, 0, 100)
-        assert (found.mentions.in_documents, found.mentions.annotated) == (mentions, annotated)
+        assert (found.mentions.in_leaking_documents, found.mentions.annotated_in_training) == (mentions, annotated)
         if part == "test":
             by_corpus = {name: 0 for name in AUXILIARY}
             for file, counts in found.files.items():

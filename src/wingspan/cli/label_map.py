@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from wingspan.cli import app
 from wingspan.cli.options import BatchSize, Device, Json
@@ -26,15 +26,15 @@ from wingspan.views.tables import Sheet
 )
 def label_map(
     corpora: Annotated[
-        list[str], typer.Argument(metavar="NAME=FILE...", help="The other corpora; several files: NAME=FILE,FILE.")
+        list[str], Argument(metavar="NAME=FILE...", help="The other corpora; several files: NAME=FILE,FILE.")
     ],
-    target: Annotated[str, typer.Option(help="NAME=FILE: the corpus whose labels the others are mapped to.")],
-    output: Annotated[Path | None, typer.Option(help="Write the map with its evidence here, as .tsv.")] = None,
+    target: Annotated[str, Option(help="NAME=FILE: the corpus whose labels the others are mapped to.")],
+    output: Annotated[Path | None, Option(help="Write the map with its evidence here, as .tsv.")] = None,
     model: Annotated[
-        str | None, typer.Option(help="A model trained on the target; otherwise names are classified by spelling.")
+        str | None, Option(help="A model trained on the target; otherwise names are classified by spelling.")
     ] = None,
-    reference: Annotated[Path | None, typer.Option(help="A label map to compare with; differences are listed.")] = None,
-    format: Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found.")] = None,
+    reference: Annotated[Path | None, Option(help="A label map to compare with; differences are listed.")] = None,
+    format: Annotated[str | None, Option(help="Format of the corpora; otherwise found.")] = None,
     batch_size: BatchSize = 32,
     device: Device = None,
     json: Json = None,
@@ -60,7 +60,7 @@ def label_map(
 
 def compare_with(reference: LabelMap, suggestions: Sequence[Suggestion]) -> dict[str, Any]:
     """Counts the suggestions that agree with a reference map, and lists those that differ, as plain data."""
-    known = [each for each in suggestions if (each.corpus, each.label) in reference]
+    known = [each for each in suggestions if (each.corpus, each.label) in reference.targets]
     right = [each for each in known if each.target == reference.target(each.corpus, each.label)]
     return {
         "labels": len(known),

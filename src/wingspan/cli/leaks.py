@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer import Argument, Option
 from typer.core import TyperCommand
 
 from wingspan.cli import app
+from wingspan.cli.options import Json
 from wingspan.corpora.formats import read
 from wingspan.corpora.leaks import KINDS, DocumentPair, Leaks, find_leaks
 from wingspan.files import CorpusError
@@ -48,12 +50,12 @@ class TwoSides(TyperCommand):
     cls=TwoSides, epilog="Example: wingspan leaks train.jsonl more.xml --against dev.jsonl test.conll --json leaks.json"
 )
 def leaks(
-    train: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training corpora, in any format.")],
-    against: Annotated[list[Path], typer.Option(help="The corpora to be scored on, one or more.")],
-    format: Annotated[str | None, typer.Option(help="Format of all; otherwise found by name or content.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")] = None,
+    train: Annotated[list[Path], Argument(metavar="TRAIN...", help="Training corpora, in any format.")],
+    against: Annotated[list[Path], Option(help="The corpora to be scored on, one or more.")],
+    format: Annotated[str | None, Option(help="Format of all; otherwise found by name or content.")] = None,
+    json: Json = None,
     fail: Annotated[
-        bool, typer.Option("--fail", help="Exit with 1 if a document is in training, exactly or nearly.")
+        bool, Option("--fail", help="Exit with 1 if a document is in training, exactly or nearly.")
     ] = False,
 ) -> None:
     """Finds documents, sentences and mentions to be scored on that are in training; exit code 0 if it could look."""
@@ -93,15 +95,15 @@ def lines(leaks: Leaks) -> Iterator[str]:
         yield from examples(leaks.near)
     if leaks.kinds["near"] or leaks.documents:
         yield (
-            f"They hold {mentions.in_documents:,} of {counted(mentions.total, 'mention')}; "
-            f"{mentions.annotated:,} are annotated in training too, at the same place."
+            f"They hold {mentions.in_leaking_documents:,} of {counted(mentions.of, 'mention')}; "
+            f"{mentions.annotated_in_training:,} are annotated in training too, at the same place."
         )
     if sentences.equal:
         where = counted(sentences.documents, "document")
-        yield f"{counted(sentences.equal, 'sentence')} of {sentences.total:,}, in {where}: in other training documents."
-    if sentences.covered:
-        first = ", ".join(document.id for document in sentences.covered[:SHOWN])
-        yield f"{counted(len(sentences.covered), 'document')} in training sentence by sentence: {first}"
+        yield f"{counted(sentences.equal, 'sentence')} of {sentences.of:,}, in {where}: in other training documents."
+    if sentences.covered_documents:
+        first = ", ".join(document.id for document in sentences.covered_documents[:SHOWN])
+        yield f"{counted(len(sentences.covered_documents), 'document')} in training sentence by sentence: {first}"
     if leaks.shared_ids:
         yield f"{counted(leaks.shared_ids, 'id')} on both sides with another text:"
         yield from examples(leaks.ids)

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from wingspan.cli import app
 from wingspan.cli.leaks import documents
@@ -26,42 +26,31 @@ from wingspan.views.console import counted, say, write_json
 from wingspan.views.tables import Sheet
 
 SHOWN = 20  # malformed lines that are printed; `--json` has all
+Paths = list[Path] | None
+Texts = list[str] | None
 FoldName = StrEnum("FoldName", ["hyphen", "spacing", "plural"])  # the keys of `FOLDS`
 
 
 @app.command(epilog="Example: wingspan lexicon mesh.tsv doid.obo --output diseases.sqlite --coverage train.jsonl")
 def lexicon(
     sources: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="SOURCE...", help="Concepts: .tsv, .obo, MRCONSO.RRF, or saved lexicons (.sqlite)."),
+        Paths,
+        Argument(metavar="SOURCE...", help="Concepts: .tsv, .obo, MRCONSO.RRF, or saved lexicons (.sqlite)."),
     ] = None,
-    from_corpus: Annotated[
-        list[Path] | None, typer.Option(help="Also take the synonyms that this training corpus shows.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="Save the lexicon here, as .sqlite.")] = None,
-    coverage: Annotated[
-        list[Path] | None, typer.Option(help="Count the entities of this corpus with synonyms; may be repeated.")
-    ] = None,
-    term: Annotated[list[str] | None, typer.Option(help="Show concepts and synonyms of this term.")] = None,
-    type: Annotated[list[str] | None, typer.Option(help="Keep only concepts of this type; may be repeated.")] = None,
-    only_in: Annotated[
-        list[Path] | None, typer.Option(help="Keep only concepts that this corpus mentions; may be repeated.")
-    ] = None,
-    fold: Annotated[
-        list[FoldName] | None,
-        typer.Option(help="A difference to ignore besides case; may be repeated."),
-    ] = None,
+    from_corpus: Annotated[Paths, Option(help="Also take the synonyms that this training corpus shows.")] = None,
+    output: Annotated[Path | None, Option(help="Save the lexicon here, as .sqlite.")] = None,
+    coverage: Annotated[Paths, Option(help="Count the entities of this corpus with synonyms; may be repeated.")] = None,
+    term: Annotated[Texts, Option(help="Show concepts and synonyms of this term.")] = None,
+    type: Annotated[Texts, Option(help="Keep only concepts of this type; may be repeated.")] = None,
+    only_in: Annotated[Paths, Option(help="Keep only concepts that this corpus mentions; may be repeated.")] = None,
+    fold: Annotated[list[FoldName] | None, Option(help="A difference to ignore besides case; may be repeated.")] = None,
     ambiguous: Annotated[
-        Ambiguous, typer.Option(help="Of a term's concepts take all, the first, or those of the entity's type.")
+        Ambiguous, Option(help="Of a term's concepts take all, the first, or those of the entity's type.")
     ] = "all",
-    label_types: Annotated[
-        list[str] | None, typer.Option(help="LABEL=TYPE,TYPE: the types that an entity's label stands for.")
-    ] = None,
-    language: Annotated[str, typer.Option(help="Language of the names taken from MRCONSO.RRF.")] = "ENG",
-    format: Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found.")] = None,
-    on_error: Annotated[
-        OnError, typer.Option(help="At a malformed line: stop, or leave it out and count it.")
-    ] = "raise",
+    label_types: Annotated[Texts, Option(help="LABEL=TYPE,TYPE: the types that an entity's label stands for.")] = None,
+    language: Annotated[str, Option(help="Language of the names taken from MRCONSO.RRF.")] = "ENG",
+    format: Annotated[str | None, Option(help="Format of the corpora; otherwise found.")] = None,
+    on_error: Annotated[OnError, Option(help="At a malformed line: stop, or leave it out and count it.")] = "raise",
     json: Json = None,
 ) -> None:
     """Builds, merges and inspects a list of synonyms, and says how much of a corpus it covers."""
@@ -72,7 +61,6 @@ def lexicon(
     folds = lexicons.in_order(fold or chain(*(lexicon.folds for lexicon in saved.values())))
     problems = Problems(on_error)
     counts: dict[str, Counter[str]] = {}  # concepts and names of each source
-
     types = {name.lower() for name in type or ()}
 
     def concepts() -> Iterator[Concept]:

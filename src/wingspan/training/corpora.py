@@ -121,8 +121,8 @@ class LeakHandling:
             return "Leaks: there are no dev or test documents to look for in training."
         total = counted(leaks.train_documents, "training document")
         besides = [counted(leaks.sentences.equal, "equal sentence"), counted(leaks.shared_ids, "shared id")]
-        if leaks.sentences.covered:
-            besides.append(f"{counted(len(leaks.sentences.covered), 'document')} sentence by sentence")
+        if leaks.sentences.covered_documents:
+            besides.append(f"{counted(len(leaks.sentences.covered_documents), 'document')} sentence by sentence")
         if leaks.short:
             besides.append(f"{counted(leaks.short, 'equal document')} too short to count")
         if not leaks.leaking:

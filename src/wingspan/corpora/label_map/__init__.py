@@ -30,9 +30,6 @@ class LabelMap:
     path: Path | None = field(default=None, compare=False)
     lines: Mapping[CorpusLabel, int] = field(default_factory=dict, compare=False, repr=False)
 
-    def __contains__(self, pair: object) -> bool:
-        return pair in self.targets
-
     def __iter__(self) -> Iterator[tuple[str, str, str | None]]:
         """The rows: corpus, label, target label."""
         for (corpus, label), target in self.targets.items():
@@ -48,8 +45,7 @@ class LabelMap:
 
     def about(self, corpora: Collection[str]) -> LabelMap:
         """The lines about some corpora; one map can serve trainings on fewer of them."""
-        kept = {pair: target for pair, target in self.targets.items() if pair[0] in corpora}
-        return replace(self, targets=kept)
+        return replace(self, targets={pair: target for pair, target in self.targets.items() if pair[0] in corpora})
 
     def mapped(self, document: Document) -> Document:
         """The document in target labels; entities without a counterpart are dropped, equal mentions merged."""
@@ -75,9 +71,9 @@ class LabelMap:
             if corpus == target and meaning != label:
                 raise CorpusError(f"{where}{label!r} is of the target corpus and means itself; leave the line out")
         for corpus, own in labels.items():
-            missing = [label for label in own if corpus != target and (corpus, label) not in self.targets]
-            if missing:
-                raise self._missing(corpus, missing[0])
+            for label in own:
+                if corpus != target and (corpus, label) not in self.targets:
+                    raise self._missing(corpus, label)
 
     def _missing(self, corpus: str, label: str) -> CorpusError:
         line = f"no line for {label!r} of {corpus!r}"

@@ -89,13 +89,12 @@ def suggest(
     *,
     predict: Predict | None = None,
     kinds: Sequence[str] = ("names", "model", "label"),
-    seed: int = 0,
 ) -> list[Suggestion]:
     """A suggestion for each label of each corpus, from these kinds of evidence."""
     labels = sorted({entity.label for document in target for entity in document.entities})
     if not labels:
         raise ValueError("the target corpus has no entities, so there is nothing that other labels could mean")
-    classifier = MentionClassifier(target, seed) if predict is None and "model" in kinds else None
+    classifier = MentionClassifier(target) if predict is None and "model" in kinds else None
     suggestions = []
     for corpus, documents in corpora.items():
         names = names_of(documents)
@@ -200,7 +199,6 @@ def name_uses(documents: Iterable[Document], names: Iterable[str]) -> dict[str, 
 def predicted_labels(gold: Sequence[Document], predicted: Sequence[Document]) -> dict[str, Evidence]:
     """The labels that a model gives to the mentions of each label."""
     labels: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
-    names: defaultdict[str, set[str]] = defaultdict(set)
     for document, guess in zip(gold, predicted, strict=True):
         for entity in document.entities:
             shared = {other: min(entity.end, other.end) - max(entity.start, other.start) for other in guess.entities}
@@ -210,8 +208,7 @@ def predicted_labels(gold: Sequence[Document], predicted: Sequence[Document]) ->
                 default=None,
             )
             labels[entity.label][best.label if best else None] += 1
-            names[entity.label].add(plain(document.text_of(entity)))
-    return {label: Evidence.of(counts, len(names[label])) for label, counts in labels.items()}
+    return {label: Evidence.of(labels[label], len(names)) for label, names in names_of(gold).items()}
 
 
 def similar_label(label: str, targets: Sequence[str]) -> Evidence:
@@ -237,11 +234,11 @@ def similarity(one: str, other: str) -> float:
 class MentionClassifier:
     """The chance that a name would be annotated with each label of a corpus, or not at all, by its spelling alone."""
 
-    def __init__(self, documents: Iterable[Document], seed: int = 0) -> None:
+    def __init__(self, documents: Iterable[Document]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
 
-        mentions, others = mentions_and_others(documents, seed)
+        mentions, others = mentions_and_others(documents)
         names = [name for name, _ in mentions] + (list(others) or [""])
         labels = [label for _, label in mentions] + [""] * (len(names) - len(mentions))
         counts = [*mentions.values(), *(others.values() or [1])]
@@ -272,7 +269,7 @@ def name_features(name: str) -> list[str]:
     return [*features, f"first {words[0]}", f"last {words[-1]}", f"shape {shape}", f"length {min(len(words), 6)}"]
 
 
-def mentions_and_others(documents: Iterable[Document], seed: int) -> tuple[Counter[tuple[str, str]], Counter[str]]:
+def mentions_and_others(documents: Iterable[Document]) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     """Counts of (name, label), and of random spans that touch no entity: as many, of the same widths in words."""
     mentions: Counter[tuple[str, str]] = Counter()
     widths: list[int] = []
@@ -286,7 +283,7 @@ def mentions_and_others(documents: Iterable[Document], seed: int) -> tuple[Count
             taken.update(range(*touched))
             widths.append(max(touched.width, 1))
         free += [(document, ranges.words, at) for at in range(len(ranges.words)) if at not in taken]
-    random = Random(seed)
+    random = Random(0)
     others: Counter[str] = Counter()
     for width in widths if free else ():
         document, words, start = random.choice(free)

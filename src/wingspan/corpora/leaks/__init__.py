@@ -62,21 +62,21 @@ class QuotedSentence:
 class SentenceLeaks:
     """Equal sentences outside of documents that match as a whole."""
 
-    total: int = 0  # scored sentences that are long enough to be compared
     equal: int = 0
+    of: int = 0  # scored sentences that are long enough to be compared
     documents: int = 0  # scored documents with an equal sentence
-    listed: list[QuotedSentence] = field(default_factory=list)
-    covered: list[DocumentRef] = field(default_factory=list)
+    covered_documents: list[DocumentRef] = field(default_factory=list)
     """Documents of which nearly all sentences are in training, though no document there matches."""
+    listed: list[QuotedSentence] = field(default_factory=list)
 
 
 @dataclass
 class MentionLeaks:
     """Annotated mentions of the scored side."""
 
-    total: int = 0
-    in_documents: int = 0  # in documents that are in training, exactly or nearly
-    annotated: int = 0  # annotated in training too, with any label, at the same place of the same document or sentence
+    of: int = 0
+    in_leaking_documents: int = 0
+    annotated_in_training: int = 0  # with any label, at the same place of the same document or sentence
 
 
 @dataclass
@@ -117,13 +117,9 @@ class Leaks:
             "against_files": self.parts,
             "shared_ids": self.shared_ids,
             "equal_sentences": self.sentences.equal,
-            "covered_documents": len(self.sentences.covered),
+            "covered_documents": len(self.sentences.covered_documents),
             "equal_but_short": self.short,
-            "mentions": {
-                "of": self.mentions.total,
-                "in_leaking_documents": self.mentions.in_documents,
-                "annotated_in_training": self.mentions.annotated,
-            },
+            "mentions": asdict(self.mentions),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,13 +129,7 @@ class Leaks:
             "pairs": [asdict(pair) for pair in self.pairs],
             "near_duplicates": [asdict(pair) for pair in self.near],
             "same_id_other_text": [asdict(pair) for pair in self.ids],
-            "sentences": {
-                "equal": self.sentences.equal,
-                "of": self.sentences.total,
-                "documents": self.sentences.documents,
-                "covered_documents": [asdict(document) for document in self.sentences.covered],
-                "listed": [asdict(sentence) for sentence in self.sentences.listed],
-            },
+            "sentences": asdict(self.sentences),
         }
 
 
@@ -160,9 +150,9 @@ def find_leaks(train: Parts, against: Parts) -> Leaks:
     letters: Counter[int] = Counter()
     for at, span, _ in (index.sentences[number] for number in search.quoted):
         letters[at] += span.width
-    leaks.sentences.total, leaks.sentences.equal = len(index.sentences), len(search.quoted)
+    leaks.sentences.of, leaks.sentences.equal = len(index.sentences), len(search.quoted)
     leaks.sentences.documents = len(letters)
-    leaks.sentences.covered = [
+    leaks.sentences.covered_documents = [
         _ref(known[at])
         for at, width in sorted(letters.items())
         if at not in search.closest and width >= COVERED * len(known[at].key)

@@ -152,6 +152,7 @@ def ngram_hash(text: str, *widths: int) -> tuple[Hashes, ...]:
     """The hash of the n-gram at every position, for each of the widths; these are powers of two, in rising order.
 
     A hash is a polynomial of the characters modulo 2^64, made by doubling: two neighbors of 8 are one n-gram of 16.
+    Then each bit is made to depend on all bits (the end of MurmurHash3), so that any few of them are a hash too.
     """
     hashes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64) + np.uint64(1)
     results, width, factor = [], 1, 0x9E3779B97F4A7C15  # odd, so that multiplying loses nothing
@@ -159,17 +160,13 @@ def ngram_hash(text: str, *widths: int) -> tuple[Hashes, ...]:
         while width < target and len(hashes) > width:
             hashes = hashes[:-width] * np.uint64(factor) + hashes[width:]
             width, factor = 2 * width, factor * factor % 2**64
-        results.append(_mix(hashes if width == target else hashes[:0]))
+        mixed = hashes if width == target else hashes[:0]
+        mixed = mixed ^ (mixed >> np.uint64(33))
+        for number in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+            mixed *= np.uint64(number)
+            mixed ^= mixed >> np.uint64(33)
+        results.append(mixed)
     return tuple(results)
-
-
-def _mix(hashes: Hashes) -> Hashes:
-    """Makes each bit depend on all bits (the end of MurmurHash3), so that any few of them are a hash too."""
-    hashes = hashes ^ (hashes >> np.uint64(33))
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        hashes *= np.uint64(factor)
-        hashes ^= hashes >> np.uint64(33)
-    return hashes
 
 
 class HashTable:

@@ -67,8 +67,7 @@ class Lexicon:
         for concept in concepts:
             spellings = names.setdefault(concept.id, {})
             for name in concept.names:
-                plain = " ".join(name.split())
-                if plain:
+                if plain := " ".join(name.split()):
                     spellings.setdefault(spelling(plain), plain)
             types.setdefault(concept.id, {}).update(dict.fromkeys(concept.types))
         counts = len(names), sum(map(len, names.values()))
@@ -117,10 +116,7 @@ class Lexicon:
         return tuple(names.values())
 
     def save(self, path: str | Path) -> None:
-        """Writes the SQLite file under a temporary name, then renames it. The policy for ambiguous terms is not saved.
-
-        Equal lexicons give equal bytes.
-        """
+        """Writes a SQLite file, equal bytes for equal lexicons; the policy for ambiguous terms is not saved."""
         path = Path(path)
         if path.suffix != SUFFIX:
             raise CorpusError(f"{path}: a lexicon is saved as a {SUFFIX} file; name it {path.stem}{SUFFIX}")
@@ -136,11 +132,7 @@ class Lexicon:
 
 
 def load(
-    path: str | Path,
-    *,
-    ambiguous: Ambiguous = "all",
-    label_types: Mapping[str, Collection[str]] | None = None,
-    problems: Problems | None = None,
+    path: str | Path, *, ambiguous: Ambiguous = "all", label_types: Mapping[str, Collection[str]] | None = None
 ) -> Lexicon:
     """Opens a saved lexicon, or builds one from a source of concepts (.tsv, .obo, .rrf), which takes longer."""
     path = Path(path)
@@ -153,7 +145,7 @@ def load(
             f"{path}: lexicons are {SUFFIX} files now; build it again from its sources: "
             f"wingspan lexicon SOURCE --output {path.with_suffix(SUFFIX)}"
         )
-    lexicon = _open(path) if path.suffix == SUFFIX else Lexicon.of(read_concepts(path, problems or Problems()))
+    lexicon = _open(path) if path.suffix == SUFFIX else Lexicon.of(read_concepts(path, Problems()))
     return replace(lexicon, ambiguous=ambiguous, label_types=label_types or {})
 
 

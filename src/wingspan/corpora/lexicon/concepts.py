@@ -143,14 +143,21 @@ def _plain(value: str) -> str:
 
 # UMLS: columns as in the reference manual, https://www.ncbi.nlm.nih.gov/books/NBK9685/
 
+# rows of MRCONSO.RRF and MRSTY.RRF
 UmlsName = namedtuple("UmlsName", "cui lat ts lui stt sui ispref aui saui scui sdui sab tty code str srl suppress cvf")
-"""A row of MRCONSO.RRF."""
-UmlsType = namedtuple("UmlsType", "cui tui stn sty atui cvf")  # a row of MRSTY.RRF
+UmlsType = namedtuple("UmlsType", "cui tui stn sty atui cvf")
 
 
 def _umls(path: Path, problems: Problems, language: str) -> Iterator[Concept]:
-    """The concepts with the names of one language that are not suppressed, the preferred name first."""
-    types = _types(path, problems)
+    """The concepts with the names of one language that are not suppressed, the preferred one first, and their types."""
+    types: dict[str, list[str]] = defaultdict(list)
+    names = (path.name.replace("MRCONSO", "MRSTY"), "MRSTY.RRF", "MRSTY.RRF.gz")
+    beside = next((path.with_name(name) for name in names if path.with_name(name).exists()), path)
+    if beside == path:
+        problems.note(path, "there is no MRSTY.RRF beside it; concepts have no semantic types")
+    else:
+        for row in map(UmlsType._make, _rows(beside, UmlsType._fields, "sty", problems)):
+            types[row.cui].append(sys.intern(row.sty))
     languages: Counter[str] = Counter()
     suppressed = 0
 
@@ -166,7 +173,7 @@ def _umls(path: Path, problems: Problems, language: str) -> Iterator[Concept]:
     # rows of a concept are adjacent; where they are not, the lexicon joins concepts by id
     for concept, rows in groupby(kept(), key=lambda row: row.cui):
         ranked = sorted(rows, key=lambda row: (row.ts, row.stt, row.ispref) != ("P", "PF", "Y"))
-        yield Concept(concept, tuple(row.str for row in ranked), types.get(concept, ()))
+        yield Concept(concept, tuple(row.str for row in ranked), tuple(types.get(concept, ())))
     total, own = languages.total(), languages[language]
     if total and not own:
         raise CorpusError(
@@ -176,19 +183,6 @@ def _umls(path: Path, problems: Problems, language: str) -> Iterator[Concept]:
     if total > own or suppressed:
         others = f"{total - own:,} names in other languages than {language}"
         problems.note(path, f"{others} and {suppressed:,} suppressed ones are left out")
-
-
-def _types(path: Path, problems: Problems) -> dict[str, tuple[str, ...]]:
-    """The semantic types of each concept, from the MRSTY.RRF in the same folder if there is one."""
-    names = (path.name.replace("MRCONSO", "MRSTY"), "MRSTY.RRF", "MRSTY.RRF.gz")
-    beside = next((path.with_name(name) for name in names if path.with_name(name).exists()), None)
-    if beside is None or beside == path:
-        problems.note(path, "there is no MRSTY.RRF beside it; concepts have no semantic types")
-        return {}
-    types: dict[str, list[str]] = defaultdict(list)
-    for row in map(UmlsType._make, _rows(beside, UmlsType._fields, "sty", problems)):
-        types[row.cui].append(sys.intern(row.sty))
-    return {concept: tuple(names) for concept, names in types.items()}
 
 
 def _rows(path: Path, columns: tuple[str, ...], needed: str, problems: Problems) -> Iterator[list[str]]:

@@ -122,12 +122,7 @@ def abbreviations(text: str) -> Iterator[tuple[str, str]]:
 
 def _is_short_form(term: str) -> bool:
     """Two to ten characters in one or two words, with a letter, starting with a letter or digit."""
-    return (
-        2 <= len(term) <= 10
-        and len(term.split()) <= 2
-        and term[0].isalnum()
-        and any(character.isalpha() for character in term)
-    )
+    return 2 <= len(term) <= 10 and len(term.split()) <= 2 and term[0].isalnum() and any(map(str.isalpha, term))
 
 
 def _long_form(short: str, candidate: str) -> str | None:
