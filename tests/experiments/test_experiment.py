@@ -36,7 +36,7 @@ def test_killed_twice_it_goes_on_and_makes_the_same_tables(tmp_path):
     (tmp_path / "killed").mkdir()
     undisturbed = run_experiment(plan(tmp_path / "whole", seeds=[1, 2]), QUIET)
     assert undisturbed.runs == undisturbed.done == 12
-    assert any(cell.spread.mean > 50 for table in undisturbed.tables for _, cells in table.rows for cell in cells)
+    assert any(cell.facts["mean"] > 50 for table in undisturbed.tables for _, cells in table.rows for cell in cells)
 
     killed = plan(tmp_path / "killed", seeds=[1, 2])
     first = started(killed, ("line", 4))  # while the fourth line is being written

@@ -178,11 +178,13 @@ def outcomes(
             while len(running) < plan.workers and (assignment := next_run()) is not None:
                 if not patient:  # a run that another process has done or is at needs no process here
                     ledger = Ledger(plan.output)
-                    line = ledger.lines().get(assignment.id)
-                    with ledger.claim(assignment.id) as free:
-                        elsewhere = line is not None or not free
-                    if elsewhere:
+                    if (line := ledger.lines().get(assignment.id)) is not None:
                         yield assignment, line
+                        continue
+                    with ledger.claim(assignment.id) as free:
+                        pass
+                    if not free:
+                        yield assignment, None
                         continue
                 receiver, sender = context.Pipe(duplex=False)
                 process = context.Process(target=work, args=(sender, assignment, seconds(), threads), daemon=True)
@@ -471,7 +473,7 @@ class Ledger:
         lock = FileLock(self.claims / f"{run}.lock", timeout=patience)
         try:
             lock.acquire()
-        except Timeout:
+        except (Timeout, FileNotFoundError):  # the latter where a command that has done every run removes the locks
             yield False
             return
         try:
