@@ -187,7 +187,9 @@ def _next_line(raw: IO[bytes], path: Path) -> bytes:
     try:
         return raw.readline()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorpusError(f"{path}: no whole gzip file ({error}); fetch it again, or drop .gz from its name") from error
+        raise CorpusError(
+            f"{path}: incomplete gzip file ({error}); fetch it again, or drop .gz from its name"
+        ) from error
 
 
 def _decode(line: bytes, path: Path, number: int, at: int | None) -> str:

@@ -86,7 +86,7 @@ def tune(
     ] = None,
     name: Annotated[str | None, typer.Option(help="The study's name in the database; by default the recipe's.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every training and of the search.")] = 1,
-    on_leak: options.LeakHandling = "drop",
+    on_leak: options.OnLeakOption = "drop",
     json: options.Json = None,
     device: options.Device = None,
     threads: options.Threads = None,

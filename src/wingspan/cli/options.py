@@ -8,7 +8,7 @@ import typer
 from wingspan.corpora.leaks import OnLeak
 
 LEAK_OPTION = typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
-LeakHandling = Annotated[OnLeak, LEAK_OPTION]
+OnLeakOption = Annotated[OnLeak, LEAK_OPTION]
 RecipeName = Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")]
 ModelName = Annotated[str, typer.Argument(help="A model folder or hub id.")]
 GoldCorpus = Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")]

@@ -83,7 +83,7 @@ def predict(
             Console(stderr=True),
             f"{given.entities - predicted.entities:,} of {given.entities:,} given entities got no type and are left "
             "out: they hold no word, are longer than what the model reads at once, stay below the threshold, "
-            "or are more on one span than there are types",
+            "or share a span with more entities than there are types",
         )
     if output is not None:
         say(console, f"{output}: {counted(predicted.number, 'document')}")

@@ -37,7 +37,7 @@ def train(
     lexicon: Annotated[
         str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
     ] = None,
-    on_leak: options.LeakHandling = "drop",
+    on_leak: options.OnLeakOption = "drop",
     track: Annotated[str | None, typer.Option(help="tensorboard, or another tracker of Accelerate.")] = None,
     json: options.Json = None,
     device: options.Device = None,

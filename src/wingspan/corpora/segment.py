@@ -79,7 +79,7 @@ def segment_sized(
     gold: bool = True,
     record: Record | None = None,
 ) -> Iterator[tuple[Sentence, list[int]]]:
-    """The same, with the size of each word of a sentence."""
+    """Like `segment`, with the size of each word of a sentence."""
     keep = tuple(entity.hull for entity in document.entities) if gold else ()
     words = _measured(document.text, marked_words(document, settings, keep), measure)
     entities = GoldPlacer(document, settings.misaligned, record)
@@ -314,7 +314,7 @@ def segment_all(
 def segment_rows(
     documents: Iterable[Document], settings: Segmenting, measure: Measure | None = None, gold: bool = True
 ) -> Iterator[Sentence | None]:
-    """The same, with None after the last sentence of each document. Reads as far ahead as a window reaches."""
+    """Like `segment_rows`, with None after the last sentence of each document. Reads as far ahead as a window reaches."""
     if settings.context == "sentence":
         yield from (piece.sentence for row in documents for piece in _pieces([row], settings, measure, gold))
         return

@@ -1,4 +1,4 @@
-"""Recognition: precision, recall and F1 of found entities, in percent, with the counts behind them.
+"""Scores in percent: recognition (precision, recall, F1), typing (accuracy), their spread over seeds, and continuity.
 
 Where nothing can be counted (no gold, nothing found) precision, recall and F1 are 0.0, as in conlleval and the n2c2
 script. Figures are not rounded; tables round when they print.

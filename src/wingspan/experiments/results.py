@@ -212,7 +212,7 @@ def provenance(plan: ExperimentPlan, results: Results) -> list[str]:
                 parts.append(f"{part} {int(documents):,} documents with {int(entities):,} entities ({digest[:8]})")
         corpora.append(f"{name}: {', '.join(parts)}")
     remarks.append("; ".join(corpora) + ".")
-    handling = {"drop": "dropped", "allow": "trained on all the same"}
+    handling = {"drop": "dropped", "allow": "trained on anyway"}
     for name, leaks in {line["corpus"]["name"]: line.get("leaks", {}) for line in lines}.items():
         if count := leaks.get("leaking_train_documents"):
             remarks.append(f"{name}: {count:,} training documents are in dev or test, {handling[leaks['on_leak']]}.")

@@ -100,7 +100,7 @@ def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:
 
 # Leaks: training documents that are also in dev or test are dropped, stop the training, or are trained on.
 
-CONSEQUENCES = {"drop": "are dropped", "allow": "are trained on all the same (--on-leak allow), so scores are too good"}
+CONSEQUENCES = {"drop": "are dropped", "allow": "are trained on anyway (--on-leak allow), so scores are too good"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class LeakHandling:
 
     @property
     def line(self) -> str:
-        """All of it in one sentence."""
+        """The leaks and what was done about them, in one sentence."""
         leaks = self.leaks
         if not leaks.against_documents:
             return "Leaks: there are no dev or test documents to look for in training."
@@ -174,7 +174,7 @@ def handle_leaks(
         all_of = counted(leaks.train_documents, "training document") if target is None else f"documents of {target!r}"
         raise ValueError(
             f"all {all_of} are in {_leaky_parts(leaks)}, so that none is left to train on; give other documents, or "
-            "use them all the same with --on-leak allow"
+            "use them anyway with --on-leak allow"
         )
     kept = [document for at, document in enumerate(train) if at not in leaking] if on_leak == "drop" else train
     corpora = {name: len({train[rows[name][at]].group or at for at in leaks.rows.get(name, ())}) for name in rows}

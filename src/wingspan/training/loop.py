@@ -271,7 +271,7 @@ def check_weights(learner: Learner, position: Position) -> None:
     """Ends the run if weights are not finite: the last step may have broken them after a finite loss."""
     for name, value in learner.named_parameters():
         if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the weights {name!r} are no numbers any more {advice(position)}")
+            raise ValueError(f"the weights {name!r} are no longer finite {advice(position)}")
 
 
 def advice(position: Position) -> str:

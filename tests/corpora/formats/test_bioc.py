@@ -200,13 +200,13 @@ def test_what_does_not_fit_names_the_document(tmp_path: Path, change: dict[str, 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (XML[:-20], r"a.xml:\d+: no valid XML"),
+        (XML[:-20], r"a.xml:\d+: not valid XML"),
         ("<other/>", "the root is <other>, not <collection>"),
         (
             XML.replace("<offset>12</offset>", "<offset>x</offset>"),
             "document 1: offset is a string, not a whole number",
         ),
-        ("", "no valid XML"),
+        ("", "not valid XML"),
     ],
 )
 def test_broken_xml_is_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
@@ -215,7 +215,7 @@ def test_broken_xml_is_one_sentence(tmp_path: Path, content: str, reason: str) -
 
 
 def test_json_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="no BioC: a collection has the key 'documents'"):
+    with pytest.raises(CorpusError, match="not BioC: a collection has the key 'documents'"):
         list(bioc.BIOC_JSON.read(as_json(tmp_path, {"text": "x"}), Problems()))
     assert list(bioc.BIOC_JSON.read(as_json(tmp_path, {"documents": []}), Problems())) == []
 

@@ -115,7 +115,7 @@ def test_the_surfaces_tell_what_offsets_count(tmp_path: Path, text: str, start: 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("T1\tX 1 4\tPain", "'ain' in the text, but the file says 'Pain', which stands at 0-4"),
+        ("T1\tX 1 4\tPain", "'ain' in the text, but the file says 'Pain', which is at 0-4"),
         ("T1\tX 4 4\t", "holds nothing"),
         ("T1\tX 0 99\tPain", "goes past the end of the text, which ends at 30"),
         ("T1\tX\tPain", "is no line of brat"),

@@ -68,7 +68,7 @@ def test_a_surface_in_other_letters_is_kept_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("1\t1\t5\tSalt\tX", "'alt ' in the text, but the file says 'Salt', which stands at 0-4; correct the offsets"),
+        ("1\t1\t5\tSalt\tX", "'alt ' in the text, but the file says 'Salt', which is at 0-4; correct the offsets"),
         ("1\t0\t4\tFish\tX", "but the file says 'Fish'; correct the offsets or the surface"),
         ("1\t4\t4\t\tX", "holds nothing"),
         ("1\t4\t2\tal\tX", "holds nothing"),

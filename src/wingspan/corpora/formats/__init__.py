@@ -26,7 +26,7 @@ ALL: Literal["all"] = "all"
 
 @dataclass(frozen=True)
 class Holds:
-    """The power of a format. `convert` lists what a target cannot hold before it writes anything."""
+    """What a format can hold. `convert` lists what a target cannot hold before it writes anything."""
 
     nested: bool = True  # entities may overlap, or share a span with another label
     discontinuous: bool = True
@@ -82,9 +82,12 @@ FORMATS: dict[str, BuiltIn] = {
     "hub": BuiltIn("hub:FORMAT", (".parquet",)),
 }
 # how a user names the format of the input, and of the output
-OPTIONS, TARGET = "with --format (--from of convert and predict)", "with --to (--format of predict)"
+HOW_TO_NAME_INPUT, HOW_TO_NAME_OUTPUT = (
+    "with --format (--from of convert and predict)",
+    "with --to (--format of predict)",
+)
 # a line of text in PubTator: id, letter, text
-PASSAGE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
+PUBTATOR_LINE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
 
 
 def read(
@@ -105,7 +108,9 @@ def write(documents: Iterable[Document], path: str | Path, format: str | Format 
     path = Path(path)
     chosen = format_named(format or by_suffix(path))
     if chosen.write is None:
-        raise CorpusError(f"{path}: format {chosen.name!r} can be read, not written; choose another {TARGET}")
+        raise CorpusError(
+            f"{path}: format {chosen.name!r} can be read, not written; choose another {HOW_TO_NAME_OUTPUT}"
+        )
     chosen.write(documents, path)
 
 
@@ -159,7 +164,9 @@ def by_suffix(path: str | Path) -> str:
         return "brat"
     if path.name.lower().removesuffix(".gz").endswith(".jsonlines"):
         return "jsonl"
-    raise CorpusError(f"{path}: its name does not say the format; name it {TARGET} (such as jsonl, conll, brat, spert)")
+    raise CorpusError(
+        f"{path}: its name does not say the format; name it {HOW_TO_NAME_OUTPUT} (such as jsonl, conll, brat, spert)"
+    )
 
 
 def named(path: Path) -> str | None:
@@ -180,7 +187,9 @@ def detect(path: str | Path) -> str:
         for ending, name in (("ann", "brat"), ("parquet", "hub")):
             if any(path.rglob(f"*.{ending}")):
                 return name
-        raise CorpusError(f"{path}: no .ann files in this folder; name one of its files, or its format {OPTIONS}")
+        raise CorpusError(
+            f"{path}: no .ann files in this folder; name one of its files, or its format {HOW_TO_NAME_INPUT}"
+        )
     by_name = named(path)
     if by_name and by_name != "jsonl":
         return by_name
@@ -189,7 +198,7 @@ def detect(path: str | Path) -> str:
     if by_content := _of_content(path):
         return by_content
     raise CorpusError(
-        f"{path}: cannot tell its format from name and content; name it {OPTIONS}, such as jsonl or conll"
+        f"{path}: cannot tell its format from name and content; name it {HOW_TO_NAME_INPUT}, such as jsonl or conll"
     )
 
 
@@ -207,7 +216,7 @@ def _of_content(path: Path) -> str | None:
         return _of_records(path)
     if start.startswith("<"):
         return "bioc-xml"
-    if lines and PASSAGE.fullmatch(lines[0]):
+    if lines and PUBTATOR_LINE.fullmatch(lines[0]):
         return "pubtator"
     if path.suffix == ".txt" and path.with_suffix(".ann").exists():
         return "brat"

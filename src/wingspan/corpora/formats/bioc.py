@@ -62,7 +62,9 @@ def _document(record: Json, collection: Json, name: str, path: Path, problems: P
     for reason in reading.wrong:
         complain(None, reason)
     if reading.unit != UNITS[0]:
-        problems.note(path, f"document {name}: the surfaces fit if offsets count {reading.unit}; it is read so")
+        problems.note(
+            path, f"document {name}: the surfaces fit only if offsets count {reading.unit}, so it was read that way"
+        )
     entities, inexact = entities_of(reading.text, reading.mentions, UNITS[0], complain)
     if inexact:
         problems.note(path, f"document {name}: {inexact} surfaces differ a little from the text, which is kept")
@@ -252,7 +254,7 @@ def _json_records(value: Any, path: Path) -> Iterator[tuple[Json, Json]]:
     elif isinstance(value, dict) and "passages" in value:
         yield value, {}
     else:
-        raise CorpusError(f"{path}: no BioC: a collection has the key 'documents', a document the key 'passages'")
+        raise CorpusError(f"{path}: not BioC: a collection has the key 'documents', a document the key 'passages'")
 
 
 def _json_parts(documents: Iterable[Document]) -> Iterator[str]:
@@ -304,7 +306,7 @@ def _xml_records(raw: IO[bytes], path: Path) -> Iterator[tuple[Json, Json]]:
         for event, element in iterparse(raw, ("start", "end")):
             depth += 1 if event == "start" else -1
             if event == "start" and depth == 1 and element.tag != "collection":
-                raise CorpusError(f"{path}: no BioC: the root is <{element.tag}>, not <collection>")
+                raise CorpusError(f"{path}: not BioC: the root is <{element.tag}>, not <collection>")
             if event == "start" or depth != 1:
                 continue
             if element.tag == "document":
@@ -317,13 +319,13 @@ def _xml_records(raw: IO[bytes], path: Path) -> Iterator[tuple[Json, Json]]:
                 collection.setdefault("infons", {})[element.get("key", "")] = element.text
     except ParseError as error:
         line = error.position[0]
-        raise CorpusError(f"{path}:{line}: no valid XML ({error}); mend the file or fetch it again") from error
+        raise CorpusError(f"{path}:{line}: not valid XML ({error}); fix the file or fetch it again") from error
     except (BadGzipFile, EOFError, zlib.error) as error:
-        raise CorpusError(f"{path}: no whole gzip file ({error}); fetch it again") from error
+        raise CorpusError(f"{path}: incomplete gzip file ({error}); fetch it again") from error
     except CorpusError:
         raise
     except (LookupError, ValueError) as error:  # an encoding that does not exist, or that the parser does not know
-        raise CorpusError(f"{path}: no readable XML ({error}); save the file as UTF-8") from error
+        raise CorpusError(f"{path}: unreadable XML ({error}); save the file as UTF-8") from error
 
 
 def _xml_record(element: Element) -> Json:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import PASSAGE, Format, Holds
+from wingspan.corpora.formats import PUBTATOR_LINE, Format, Holds
 from wingspan.corpora.formats.conversion_loss import changed
 from wingspan.corpora.formats.records import Json, refuse_fragments, shorten
 from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entities_of
@@ -83,7 +83,7 @@ def _articles(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) 
         if not line.strip():
             fresh = True
             continue
-        if passage := PASSAGE.match(line):
+        if passage := PUBTATOR_LINE.match(line):
             if article is None or fresh or passage[2] == "t":
                 if article:
                     yield article

@@ -112,4 +112,4 @@ def _mismatch(text: str, spans: Sequence[Span], mention: Mention) -> str:
     if not places:
         return f"{message}; correct the offsets or the surface"
     nearest = min(places, key=lambda place: abs(place - start))
-    return f"{message}, which stands at {nearest}-{nearest + len(surface)}; correct the offsets"
+    return f"{message}, which is at {nearest}-{nearest + len(surface)}; correct the offsets"
