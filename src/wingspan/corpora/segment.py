@@ -314,7 +314,7 @@ def segment_all(
 def segment_rows(
     documents: Iterable[Document], settings: Segmenting, measure: Measure | None = None, gold: bool = True
 ) -> Iterator[Sentence | None]:
-    """Like `segment_all`, with None after the last sentence of each document. Reads ahead as far as a window reaches."""
+    """Like `segment_all`, with None after the last sentence of each document. Reads ahead no further than a window."""
     if settings.context == "sentence":
         yield from (piece.sentence for row in documents for piece in _pieces([row], settings, measure, gold))
         return
