@@ -265,6 +265,16 @@ def assemble(
     return Learner(SpanModel(encoder, scorer), objectives, weights)
 
 
+def must_recognize(recipe: Recipe, verb: str) -> Recipe:
+    """Rejects recipes that type given spans: they have an accuracy, and `verb` is about F1."""
+    if recipe.protocol == "typing":
+        raise ValueError(
+            f"{recipe.name} types given spans and has no F1, which {verb} is about; "
+            "use wingspan train and evaluate, or a variant that recognizes"
+        )
+    return recipe
+
+
 def check_together(
     recipe: Recipe, scorer: Scorer | None, objectives: Mapping[str, Objective], *, predicting: bool
 ) -> None:

@@ -23,14 +23,14 @@ from wingspan.labels import LabelSet
 from wingspan.model import States
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
-from wingspan.recipe import Term, assemble
+from wingspan.recipe import Term, assemble, must_recognize
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer, UntypedDocument, likeliest
 from wingspan.report.collect import collect
 from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
 from wingspan.training.corpora import Corpora
-from wingspan.training.run import TrainingJob, must_recognize, run, train_seeds
+from wingspan.training.run import TrainingJob, run, train_seeds
 from wingspan.tuning.search import SearchRequest, check
 
 QUIET = Console(quiet=True)

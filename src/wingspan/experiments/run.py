@@ -35,14 +35,14 @@ from wingspan.evaluation.scores import Counts, Scores, recognition
 from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, PlannedRun, fraction_of, identity
 from wingspan.experiments.results import ResultTable, make_table, p_values, provenance, read_published, write_curves
 from wingspan.files import atomic_write
-from wingspan.recipe import expect, made_by
+from wingspan.recipe import expect, made_by, must_recognize
 from wingspan.recipe_json import as_json
 from wingspan.recognizer import usable_device
 from wingspan.text import corpus_fingerprint
 from wingspan.training.corpora import Corpora, corpora_of, gather, lexicon_of
 from wingspan.training.fit import coverage_of
 from wingspan.training.journal import Journal, read_journal
-from wingspan.training.run import TrainingJob, must_recognize, prepare, run
+from wingspan.training.run import TrainingJob, prepare, run
 from wingspan.views.console import say
 from wingspan.views.tables import Sheet
 

@@ -81,7 +81,7 @@ def fit(
     recipe = replace(recipe, segments=replace(recipe.segments, max_length=limit))
     known = list(segment_all(as_learned(dev, recipe), recipe.segments, encoder.tokenize.measure))
     cut = cut_documents(recipe, encoder, documents)
-    resolved = resolve(recipe, encoder, [*cut.training, *known], before)
+    resolved = settle_auto(recipe, encoder, [*cut.training, *known], before)
     if resolved.segments != recipe.segments:  # windows overlap by the widest entity, which was not known before
         cut = cut_documents(resolved, encoder, documents)
     recipe = resolved
@@ -152,7 +152,7 @@ def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
     return recipe
 
 
-def resolve(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence], start: Recipe | None = None) -> Recipe:
+def settle_auto(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence], start: Recipe | None = None) -> Recipe:
     """Width, overlap and context of windows for these sentences; never less than the model `start` could find."""
     before = start.max_width if start is not None and isinstance(start.max_width, int) else 1
     units = encoder.tokenize.measure if encoder.tokenize.unit == "piece" else None

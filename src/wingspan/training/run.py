@@ -29,7 +29,7 @@ from wingspan.evaluation import scores as scoring
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, TypingScores, headline
 from wingspan.layers.word_decoder import Synonyms
-from wingspan.recipe import Recipe
+from wingspan.recipe import Recipe, must_recognize
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
@@ -45,49 +45,6 @@ from wingspan.training.state import claim
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import say
 from wingspan.views.tables import print_scores, print_seeds
-
-
-class Best:
-    """Keeps the best model so far, in the folder of the run or in memory."""
-
-    def __init__(
-        self, run: TrainingRun, folder: Path | None, facts: dict[str, Any], device: torch.device, *, saves: bool = True
-    ) -> None:
-        self.run = run
-        self.folder = folder
-        self.facts = facts
-        self.device = device
-        self.saves = saves  # one of several processes does
-        self.weights: dict[str, torch.Tensor] | None = None
-
-    def update(self, progress: Progress) -> None:
-        """Saves the model if it is the best so far."""
-        if not progress.best:
-            return
-        if progress.scores is not None:
-            self.facts["dev"] = progress.scores.to_dict()
-        if self.folder is not None:
-            if self.saves:
-                self._recognizer().save_pretrained(self.folder)
-        else:
-            self.weights = {name: value.detach().cpu().clone() for name, value in self.run.learner.state_dict().items()}
-
-    def model(self) -> Recognizer:
-        """The best model, ready to predict."""
-        encoder = self.run.learner.model.encoder
-        if self.folder is not None:  # also where an earlier process saved it, before a kill
-            encoder.settle()
-            read_weights(self.folder / "model.safetensors", predictor(self.run.learner))
-            self.facts |= read_json(self.folder / "facts.json")
-        elif self.weights is not None:
-            self.run.learner.load_state_dict(self.weights)
-            encoder.settle()
-        self.run.learner.eval()
-        return self._recognizer()
-
-    def _recognizer(self) -> Recognizer:
-        run = self.run
-        return Recognizer(run.recipe, run.labels, run.learner, device=self.device, facts=self.facts)
 
 
 @dataclass(frozen=True)
@@ -163,6 +120,34 @@ def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, An
     return chosen
 
 
+def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
+    """Trains one seed into the folder, or several into `seed-N/` with a summary beside them. Returns the figures."""
+    scores: list[Scores | TypingScores] = []
+    corpora: list[dict[str, Any]] = []
+    leaks: dict[str, Any] = {}
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")
+    for seed in seeds:
+        folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
+        model, last = run(replace(job, seed=seed, folder=folder), console)
+        leaks = {"leaks": model.facts["leaks"]}
+        if last is not None:
+            scores.append(last)
+            corpora.append(model.facts.get("corpora", {}))
+    if not scores:
+        console.print("No dev or test documents were given, so there are no scores; the last epoch's model is kept.")
+        return None
+    if len(scores) == 1:
+        return {**scores[0].to_dict(), **({"corpora": corpora[0]} if corpora[0] else {}), **leaks}
+    console.print(f"{'Test' if job.corpora.test else 'Dev'} scores over {len(scores)} seeds:")
+    print_seeds(scores, console)
+    by_corpus = {"corpora": finishing.over_runs(corpora)} if corpora[0] else {}
+    summary = {**scoring.over_seeds(scores), "seeds": list(seeds), **by_corpus, **leaks}
+    if job.folder is not None:
+        write_json(job.folder / "summary.json", summary)
+    return summary
+
+
 def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
@@ -221,7 +206,7 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
         follow(learning, accelerator, best, journal, console, tracked=job.track is not None, watch=job.watch)
         accelerator.wait_for_everyone()  # the best model is written
         model = best.model()
-        scores = finish(model, replace(job, corpora=corpora), console) if first else None
+        scores = score_and_save(model, replace(job, corpora=corpora), console) if first else None
         if journal:
             journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
     return model, scores
@@ -266,10 +251,53 @@ def follow(
         raise
     finally:
         for tracker in accelerator.trackers:
-            tracker.finish()
+            tracker.score_and_save()
 
 
-def finish(model: Recognizer, job: TrainingJob, console: Console) -> Scores | TypingScores | None:
+class Best:
+    """Keeps the best model so far, in the folder of the run or in memory."""
+
+    def __init__(
+        self, run: TrainingRun, folder: Path | None, facts: dict[str, Any], device: torch.device, *, saves: bool = True
+    ) -> None:
+        self.run = run
+        self.folder = folder
+        self.facts = facts
+        self.device = device
+        self.saves = saves  # one of several processes does
+        self.weights: dict[str, torch.Tensor] | None = None
+
+    def update(self, progress: Progress) -> None:
+        """Saves the model if it is the best so far."""
+        if not progress.best:
+            return
+        if progress.scores is not None:
+            self.facts["dev"] = progress.scores.to_dict()
+        if self.folder is not None:
+            if self.saves:
+                self._recognizer().save_pretrained(self.folder)
+        else:
+            self.weights = {name: value.detach().cpu().clone() for name, value in self.run.learner.state_dict().items()}
+
+    def model(self) -> Recognizer:
+        """The best model, ready to predict."""
+        encoder = self.run.learner.model.encoder
+        if self.folder is not None:  # also where an earlier process saved it, before a kill
+            encoder.settle()
+            read_weights(self.folder / "model.safetensors", predictor(self.run.learner))
+            self.facts |= read_json(self.folder / "facts.json")
+        elif self.weights is not None:
+            self.run.learner.load_state_dict(self.weights)
+            encoder.settle()
+        self.run.learner.eval()
+        return self._recognizer()
+
+    def _recognizer(self) -> Recognizer:
+        run = self.run
+        return Recognizer(run.recipe, run.labels, run.learner, device=self.device, facts=self.facts)
+
+
+def score_and_save(model: Recognizer, job: TrainingJob, console: Console) -> Scores | TypingScores | None:
     """Settles the best model on dev, scores it on test, or on dev where there is no test, and saves it."""
     finishing.settle_on_dev(model, job.corpora.dev, console)
     part, gold = ("test", job.corpora.test) if job.corpora.test else ("dev", job.corpora.dev)
@@ -292,34 +320,6 @@ def finish(model: Recognizer, job: TrainingJob, console: Console) -> Scores | Ty
     if job.folder is not None:
         model.save_pretrained(job.folder)
     return scores
-
-
-def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dict[str, Any] | None:
-    """Trains one seed into the folder, or several into `seed-N/` with a summary beside them. Returns the figures."""
-    scores: list[Scores | TypingScores] = []
-    corpora: list[dict[str, Any]] = []
-    leaks: dict[str, Any] = {}
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")
-    for seed in seeds:
-        folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
-        model, last = run(replace(job, seed=seed, folder=folder), console)
-        leaks = {"leaks": model.facts["leaks"]}
-        if last is not None:
-            scores.append(last)
-            corpora.append(model.facts.get("corpora", {}))
-    if not scores:
-        console.print("No dev or test documents were given, so there are no scores; the last epoch's model is kept.")
-        return None
-    if len(scores) == 1:
-        return {**scores[0].to_dict(), **({"corpora": corpora[0]} if corpora[0] else {}), **leaks}
-    console.print(f"{'Test' if job.corpora.test else 'Dev'} scores over {len(scores)} seeds:")
-    print_seeds(scores, console)
-    by_corpus = {"corpora": finishing.over_runs(corpora)} if corpora[0] else {}
-    summary = {**scoring.over_seeds(scores), "seeds": list(seeds), **by_corpus, **leaks}
-    if job.folder is not None:
-        write_json(job.folder / "summary.json", summary)
-    return summary
 
 
 def announce(fitted: Fitted, console: Console) -> None:
@@ -407,13 +407,3 @@ def static_part(name: str) -> tuple[Any, dict[str, Any]]:
     if Path(name).is_file() or Path(name).suffix in (".txt", ".vec", ".bin", ".npz", ".gz"):
         return StaticEncoder, {"vectors": name}
     return StaticPieces, {"name": name}
-
-
-def must_recognize(recipe: Recipe, verb: str) -> Recipe:
-    """The recipe, if its models find spans; the scores of commands about F1 never mix with typing accuracy."""
-    if recipe.protocol == "typing":
-        raise ValueError(
-            f"{recipe.name} types given spans and has no F1, which {verb} is about; "
-            "use wingspan train and evaluate, or a variant that recognizes"
-        )
-    return recipe

@@ -23,7 +23,7 @@ from rich.console import Console
 from wingspan.corpora.leaks import OnLeak
 from wingspan.evaluation.scores import headline
 from wingspan.files import atomic_write
-from wingspan.recipe import Between, OneOf, Recipe
+from wingspan.recipe import Between, OneOf, Recipe, must_recognize
 from wingspan.recipe_json import SettingsFile, write_settings
 from wingspan.recipes import ranges
 from wingspan.recognizer import usable_device
@@ -31,7 +31,7 @@ from wingspan.text import corpus_fingerprint
 from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_of
 from wingspan.training.fit import fit
 from wingspan.training.loop import Progress
-from wingspan.training.run import TrainingJob, must_recognize, prepare, run
+from wingspan.training.run import TrainingJob, prepare, run
 from wingspan.tuning.space import as_text, own_values, search_space
 from wingspan.views.console import say
 
