@@ -111,8 +111,8 @@ FAULTS = [
     ),
     Fault(
         "decoding.py",
-        "if cluster and entity.start >= end:",
-        "if cluster and entity.start > end:",
+        "past = bisect_left(chosen, entity.end, key=start_of)",
+        "past = bisect_left(chosen, entity.start, key=start_of)",
         "tests/test_decoding.py",
     ),
     # calibration

@@ -20,7 +20,7 @@ import typer
 from pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose
 
 from wingspan import cli
-from wingspan.cli import analyze, demo
+from wingspan.cli import demo
 from wingspan.cli.convert import convert_corpus
 from wingspan.corpora.demo import corpus
 from wingspan.corpora.formats import FORMATS, format_named, read, write
@@ -39,7 +39,7 @@ EXITS = re.compile(r"# exits with (\d)")
 
 @pytest.fixture
 def workspace(tmp_path, monkeypatch, folders):
-    """A folder with the examples, in which trainings and reports are small: few documents, epochs and figures."""
+    """A folder with the examples, in which trainings are small: few documents and epochs."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     encoders = tmp_path / "encoders"
     shutil.copytree(folders["bert"], encoders / "all-MiniLM-L6-v2")
@@ -48,7 +48,7 @@ def workspace(tmp_path, monkeypatch, folders):
     monkeypatch.syspath_prepend(str(tmp_path))
     for name, value in (("buckets", 300), ("embedding", 4), ("hidden", 8)):
         monkeypatch.setitem(HashedEncoder.__init__.__kwdefaults__, name, value)
-    gather, prepare, chapters = corpora.gather, train_run.prepare, analyze.Settings.chapters
+    gather, prepare = corpora.gather, train_run.prepare
 
     def few_documents(*arguments) -> Corpora:
         corpora = gather(*arguments)
@@ -58,11 +58,7 @@ def workspace(tmp_path, monkeypatch, folders):
         recipe = prepare(*arguments)
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
-    def few_figures(settings, *others):
-        return chapters(replace(settings, samples=20, attributes=settings.attributes or ["entity_length"]), *others)
-
     monkeypatch.setattr(corpora, "gather", few_documents)
-    monkeypatch.setattr(analyze.Settings, "chapters", few_figures)
     monkeypatch.setattr(train_run, "prepare", few_epochs)
     monkeypatch.setattr(demo, "corpus", lambda: tuple(part[:6] for part in corpus()))
     known = set(sys.modules)

@@ -132,3 +132,9 @@ def test_weights_are_float32_and_shared_tensors_are_stored_once(saved):
     weights = load_file(saved / "model.safetensors")
     assert {value.dtype for value in weights.values()} == {torch.float32}
     assert set(weights) == set(untrained().learner.state_dict())
+
+
+def test_weights_that_are_missing_in_the_file_are_refused(tmp_path):
+    checkpoint.write_weights(tmp_path / "some.safetensors", torch.nn.Linear(2, 2, bias=False))
+    with pytest.raises(ValueError, match="the weights do not fit or are damaged"):
+        checkpoint.read_weights(tmp_path / "some.safetensors", torch.nn.Linear(2, 2))

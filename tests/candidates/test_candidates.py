@@ -1,8 +1,10 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tiny import ENCODER, gold_of, grid_of, of_length, piece_inputs, sentence, vectors, word_inputs
 
-from wingspan.candidates import Candidates, Sampled
+from wingspan.candidates import Candidates, Sampled, counts
 
 
 def spans(candidates: Candidates, row: int = 0) -> list[tuple[int, int]]:
@@ -110,3 +112,9 @@ def test_without_gold_a_sampler_is_the_grid():
     sampled, whole = Sampled(ENCODER, 5)(inputs, vectors(inputs)), grid_of(inputs, 5)
     assert sampled.width == whole.width == 5
     assert all(torch.equal(a, b) for a, b in zip(sampled[:3], whole[:3], strict=True))
+
+
+def test_a_span_belongs_to_the_window_whose_core_has_its_start():
+    inputs = SimpleNamespace(core=torch.tensor([[2, 5]]), reach=torch.tensor([[0, 7]]))
+    start, end = torch.tensor([[1, 2, 4, 4, 4, 5]]), torch.tensor([[3, 3, 5, 7, 8, 6]])
+    assert counts(start, end, inputs).tolist() == [[False, True, True, True, False, False]]

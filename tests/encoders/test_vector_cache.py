@@ -62,7 +62,7 @@ def test_where_nothing_can_be_written_files_are_read(large, monkeypatch, number)
 
 def test_a_damaged_cache_is_made_again(large):
     open_vectors(large)
-    cache = vectors.cache_of(large)
+    cache = large.with_name("v.txt.cached")
     for content in (b"", b"no cache at all", cache.read_bytes()[:-9] + b"\0" * 9):
         cache.write_bytes(content)
         assert open_vectors(large).of(["word7"]).tolist() == [[7, 7.5]]

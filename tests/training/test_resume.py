@@ -12,6 +12,7 @@ import torch
 from resumable import STEPS, process
 from safetensors.torch import load_file
 
+from wingspan.training import state
 from wingspan.training.journal import read_journal
 from wingspan.training.state import latest_state, load_position
 
@@ -126,3 +127,19 @@ def test_a_kill_before_the_first_state_starts_again(undisturbed, tmp_path):
     finish(folder, resume=True)
     same(undisturbed, folder)
     assert [event["event"] for event in read_journal(folder / "journal.jsonl")][:2] == ["start", "resumed"]
+
+
+def test_a_state_that_cannot_be_written_again_leaves_the_one_there_is(tmp_path, monkeypatch):
+    learner = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(learner.parameters())
+    state.save_state(tmp_path, state.Position(total=3), learner, optimizer)
+
+    def full(*arguments):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(state, "write_weights", full)
+    with pytest.raises(OSError, match="the last one is unchanged"):
+        state.save_state(tmp_path, state.Position(total=3), learner, optimizer)  # the same step, as after a resume
+    kept = latest_state(tmp_path)
+    assert load_position(kept).total == 3
+    state.load_state(kept, torch.nn.Linear(2, 2), None)

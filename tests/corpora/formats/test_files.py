@@ -96,3 +96,13 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 def test_stems() -> None:
     assert [stem("x/a.conll.gz"), stem("b.tsv"), stem("c")] == ["a", "b", "c"]
+
+
+def test_a_file_is_renamed_into_place_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with path.open() as reader:
+        with atomic_write(path) as out:
+            out.write("new")
+        assert reader.read() == "old"  # whoever reads the old file meanwhile gets all of it
+    assert path.read_text() == "new"
