@@ -251,7 +251,7 @@ def follow(
         raise
     finally:
         for tracker in accelerator.trackers:
-            tracker.score_and_save()
+            tracker.finish()
 
 
 class Best:
