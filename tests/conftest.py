@@ -13,11 +13,22 @@ hypothesis.settings.register_profile("shared-machine", deadline=None)
 hypothesis.settings.load_profile("shared-machine")
 
 
+SLOW = {
+    *("test_adapters", "test_analyze", "test_compress_recipe", "test_deep_recipe", "test_discontinuous_recipe"),
+    *("test_experiment", "test_frozen_trainings", "test_fuzz", "test_other_scorers", "test_perturbations"),
+    *("test_pretrained", "test_quantization", "test_recipes", "test_round_trip", "test_static_pieces", "test_tune"),
+    *("test_typed_spans", "test_vector_cache", "test_windows"),
+}
+"""Modules that take half of the time of all others; `pytest -m "not slow"` leaves them out."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What reads real corpora or encoders is slow."""
+    """Tests that read real corpora or encoders are slow, and so are the modules that cost most."""
     for item in items:
-        if any("WINGSPAN_" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skipif")):
+        real = any("WINGSPAN_" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skipif"))
+        page = item.name.startswith("test_a_page_does_what_it_says")
+        if real or page or item.path.stem in SLOW:
             item.add_marker(pytest.mark.slow)
 
 

@@ -143,3 +143,22 @@ def test_a_state_that_cannot_be_written_again_leaves_the_one_there_is(tmp_path, 
     kept = latest_state(tmp_path)
     assert load_position(kept).total == 3
     state.load_state(kept, torch.nn.Linear(2, 2), None)
+
+
+class Code:
+    """Runs when it is unpickled."""
+
+    def __reduce__(self):
+        return (Path.touch, (Path("unpickled"),))
+
+
+def test_no_code_is_unpickled_from_a_state(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    learner = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(learner.parameters())
+    state.save_state(tmp_path / "state", state.Position(), learner, optimizer)
+    kept = latest_state(tmp_path / "state")
+    torch.save({"optimizer": Code(), "scaler": None}, kept / "optimizer.pt")
+    with pytest.raises(ValueError, match="the optimizer's state is damaged"):
+        state.load_state(kept, learner, optimizer)
+    assert not Path("unpickled").exists()
