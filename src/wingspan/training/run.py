@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from rich.console import Console
 
 import wingspan
-from wingspan.checkpoint import predictor, read_json, read_weights, write_json
+from wingspan.checkpoint import predictor, read_weights, write_json
 from wingspan.corpora.leaks import OnLeak
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
@@ -28,6 +28,7 @@ from wingspan.encoders.static import StaticEncoder, StaticPieces
 from wingspan.evaluation import scores as scoring
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, TypingScores, headline
+from wingspan.files import stored_object
 from wingspan.layers.word_decoder import Synonyms
 from wingspan.recipe import Recipe, must_recognize
 from wingspan.recipe_json import as_json, flat, override
@@ -285,7 +286,7 @@ class Best:
         if self.folder is not None:  # also where an earlier process saved it, before a kill
             encoder.settle()
             read_weights(self.folder / "model.safetensors", predictor(self.run.learner))
-            self.facts |= read_json(self.folder / "facts.json")
+            self.facts |= stored_object(self.folder / "facts.json")
         elif self.weights is not None:
             self.run.learner.load_state_dict(self.weights)
             encoder.settle()

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from wingspan.checkpoint import read_object, read_weights, rebuild, write_json, write_text, write_weights
-from wingspan.files import brief
+from wingspan.checkpoint import load, read_weights, write_json, write_text, write_weights
+from wingspan.files import brief, check_model_folder, stored_object
 from wingspan.recognizer import Recognizer
 
 
@@ -39,7 +39,7 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     """Writes down what decides the run, and refuses to resume a run of something else."""
     path = folder / "run.json"
     if resume and path.is_file():
-        before = read_object(path)
+        before = stored_object(path)
         other = [name for name, value in facts.items() if before.get(name) != value]
         if other:
             was = before.get(other[0])
@@ -81,13 +81,14 @@ def latest_state(folder: Path) -> Path | None:
     state = folder / pointer.read_text(encoding="utf-8").strip()
     if not state.is_dir():
         raise ValueError(f"{pointer}: points to {state.name!r}, which is gone; start again in another folder")
+    check_model_folder(state)
     return state
 
 
 def load_position(state: Path) -> Position:
     """The position of the run in a state."""
     try:
-        return Position(**read_object(state / "place.json"))
+        return Position(**stored_object(state / "place.json"))
     except TypeError as error:
         raise ValueError(f"{state / 'place.json'}: damaged ({brief(error)}); start again in another folder") from error
 
@@ -114,6 +115,6 @@ def load_phase(
     kept = sorted(path.parent.name for path in states.glob("phase-*/learner.safetensors"))
     if f"phase-{number}" not in kept:
         raise ValueError(f"{states}: phase {number} is not kept; there are {', '.join(kept) or 'none'}")
-    recipe, labels, learner = rebuild(Path(run), parts, read_object(states / "studied.json"))
-    read_weights(states / f"phase-{number}" / "learner.safetensors", learner)
+    weights = f"state/phase-{number}/learner.safetensors"
+    recipe, labels, learner = load(Path(run), parts, weights, stored_object(states / "studied.json"))
     return Recognizer(recipe, labels, learner, device=device)
