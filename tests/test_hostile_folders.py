@@ -89,6 +89,20 @@ def test_a_snapshot_of_the_hub_is_links_into_its_cache(saved_bert, tmp_path, mon
     assert wingspan.load(snapshot).labels == wingspan.load(saved_bert).labels
 
 
+def test_nobody_is_asked_whether_code_may_run(saved_bert, tmp_path, monkeypatch):
+    """Transformers asks on the terminal, or takes a line of a piped text for the answer, if its classes are named so."""
+    folder, mark = Path(shutil.copytree(saved_bert, tmp_path / "model")), tmp_path / "ran"
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w')")
+    own = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": ["evil.Slow", "evil.Fast"]}
+    (folder / "config.json").write_text(json.dumps({"model_type": "evil", "auto_map": own}))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    for name in ("AutoModel", "AutoConfig", "AutoProcessor", "AutoTokenizer"):
+        changed("tokenizer_config.json", tokenizer_class=name, auto_map=own)(folder)
+        with time_limit(SECONDS), pytest.raises(ValueError, match=f"tokenizer_class '{name}' is no tokenizer"):
+            wingspan.load(folder, device="cpu")
+    assert not mark.exists()
+
+
 FAKE_KERNELS = """
 import pathlib, types
 def __getattr__(name):

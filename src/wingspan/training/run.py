@@ -42,7 +42,7 @@ from wingspan.training.journal import Journal, TrainingBar
 from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
-from wingspan.training.state import claim
+from wingspan.training.state import alone_in, claim
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import say
 from wingspan.views.tables import print_scores, print_seeds
@@ -128,13 +128,14 @@ def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dic
     leaks: dict[str, Any] = {}
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")
-    for seed in seeds:
-        folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
-        model, last = run(replace(job, seed=seed, folder=folder), console)
-        leaks = {"leaks": model.facts["leaks"]}
-        if last is not None:
-            scores.append(last)
-            corpora.append(model.facts.get("corpora", {}))
+    with alone_in(job.folder) if len(seeds) > 1 else nullcontext():
+        for seed in seeds:
+            folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
+            model, last = run(replace(job, seed=seed, folder=folder), console)
+            leaks = {"leaks": model.facts["leaks"]}
+            if last is not None:
+                scores.append(last)
+                corpora.append(model.facts.get("corpora", {}))
     if not scores:
         console.print("No dev or test documents were given, so there are no scores; the last epoch's model is kept.")
         return None
@@ -151,6 +152,11 @@ def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dic
 
 def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
+    with alone_in(job.folder):
+        return _run(job, console)
+
+
+def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
     start = None

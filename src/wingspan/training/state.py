@@ -6,19 +6,25 @@ moment leaves a state that can be read. Random draws follow from (seed, phase, e
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import nn
 
 from wingspan.checkpoint import load, read_weights, write_json, write_text, write_weights
 from wingspan.files import brief, check_model_folder, stored_object
 from wingspan.recognizer import Recognizer
+from wingspan.views.console import first_process
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,35 @@ class Position:
     best: float | None = None
     stale: int = 0
     """Epochs since the best one."""
+
+
+@contextmanager
+def alone_in(folder: Path | None) -> Iterator[None]:
+    """Keeps other trainings out of a run folder. The lock ends with this process, also if that is killed."""
+    if folder is None or not first_process():
+        yield
+        return
+    existed, states = folder.exists(), folder / "state"
+    states.mkdir(parents=True, exist_ok=True)
+    lock, owner = FileLock(states / ".lock"), states / ".owner"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        who = f" ({owner.read_text(encoding='utf-8')})" if owner.is_file() else ""
+        raise ValueError(
+            f"{folder}: another training is writing to it{who}; wait for its end, or choose another --output"
+        ) from None
+    try:
+        since = datetime.now().strftime("%Y-%m-%d %H:%M")
+        owner.write_text(f"process {os.getpid()} on {platform.node()}, since {since}", encoding="utf-8")
+        yield
+    finally:
+        owner.unlink(missing_ok=True)
+        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it will see that it is gone
+        lock.release()
+        for empty in (states, *(() if existed else (folder,))):
+            with suppress(OSError):  # a training that has written nothing leaves nothing
+                empty.rmdir()
 
 
 def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
