@@ -90,7 +90,7 @@ def test_a_snapshot_of_the_hub_is_links_into_its_cache(saved_bert, tmp_path, mon
 
 
 def test_nobody_is_asked_whether_code_may_run(saved_bert, tmp_path, monkeypatch):
-    """Transformers asks on the terminal, or takes a line of a piped text for the answer, if its classes are named so."""
+    """Transformers asks on the terminal, or takes a line of a piped text for the answer, where classes are named so."""
     folder, mark = Path(shutil.copytree(saved_bert, tmp_path / "model")), tmp_path / "ran"
     (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w')")
     own = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": ["evil.Slow", "evil.Fast"]}
