@@ -13,7 +13,7 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.cli.compare import name_systems, read_systems
-from wingspan.cli.options import BatchSize, Device, Json, Parts, Progress, Threads, pairs, trusted, use_threads
+from wingspan.cli.options import BatchSize, Device, Json, NoProgress, Parts, Threads, pairs, trusted, use_threads
 from wingspan.cli.score import documents
 from wingspan.corpora.formats import write as write_documents
 from wingspan.evaluation.scores import Scores, recognition
@@ -80,7 +80,7 @@ def analyze(
     parts: Parts = None,
     device: Device = None,
     threads: Threads = None,
-    progress: Progress = True,
+    no_progress: NoProgress = False,
 ) -> None:
     """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
     from wingspan.report import ReportOptions, from_documents, report_of
@@ -89,7 +89,7 @@ def analyze(
 
     console = Console(stderr=json == Path("-"))
     options = ReportOptions(output / "figures", samples, seed, attribute, quantiles)
-    with steps(console, progress) as step:
+    with steps(console, not no_progress) as step:
         if model is not None and corpus is not None and gold is None and not predicted:
             from wingspan.recognizer import Recognizer
             from wingspan.report.scores import typing_accuracy

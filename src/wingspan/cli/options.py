@@ -19,7 +19,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
-Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="A bar on the terminal while it works.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]
 Parts = Annotated[
     list[Path] | None, typer.Option(help="A Python file with parts of the model; it is executed, so trust it.")
 ]

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,7 +49,7 @@ def train(
     json: options.Json = None,
     device: options.Device = None,
     threads: options.Threads = None,
-    progress: options.Progress = True,
+    no_progress: options.NoProgress = False,
 ) -> None:
     """Trains a recognizer on your corpus and keeps the best epoch's model."""
     from rich.console import Console
@@ -60,6 +60,8 @@ def train(
     from wingspan.views.console import first_process, say, write_json
 
     use_threads(threads)
+    printed: Any = {"stderr": json == Path("-"), "quiet": not first_process()}
+    console, lines_only = Console(**printed), Console(**printed, force_terminal=False)
     chosen = whole_numbers(seeds) if seeds is not None else [seed]
     encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
     chosen_settings = {**chosen_settings, **quick_settings(epochs, batch_size, learning_rate)}
@@ -77,9 +79,8 @@ def train(
         track=track,
         lexicon=lexicon,
         on_leak=on_leak,
-        bar=None if progress else Console(force_terminal=False, stderr=json == Path("-"), quiet=not first_process()),
+        bar=lines_only if no_progress else None,
     )
-    console = Console(stderr=json == Path("-"), quiet=not first_process())
     try:
         figures = train_seeds(job, chosen, console)
     except KeyboardInterrupt:
