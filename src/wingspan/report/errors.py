@@ -19,6 +19,7 @@ from wingspan.evaluation.worst import label_conflicts, repeated_mistakes, worst_
 from wingspan.report import plots
 from wingspan.report.blocks import Block, Column, Example, Examples, Prose, Section, Subject, Table, TableRow, numbers
 from wingspan.text import Document, Entity, Span, without_gold
+from wingspan.views.console import counted
 from wingspan.views.entities import label_colors
 
 if TYPE_CHECKING:
@@ -390,5 +391,5 @@ def robustness_chapter(drops: Sequence[Drop], documents: int) -> Section:
         Table("perturbations", "F1 on perturbed documents", (first, *figures, Column("change", "change")), rows),
         Table("robustness-by-label", "Change of F1 by label", (first, *changes), by_label),
     ]
-    lead = f"Each perturbation is made on {documents:,} documents, with entities as exact as in the originals."
+    lead = f"Each perturbation is made on {counted(documents, 'document')}, with entities as exact as in the originals."
     return Section("robustness", "Robustness", blocks, lead)

@@ -43,7 +43,7 @@ from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
 from wingspan.training.state import claim, latest_state, load_position
 from wingspan.training.warm_start import renamed
-from wingspan.views.console import refuse_unknown, say
+from wingspan.views.console import counted, refuse_unknown, say
 from wingspan.views.tables import print_scores, print_seeds
 
 
@@ -399,7 +399,7 @@ def announce(fitted: Fitted, console: Console) -> None:
         *corpora_lines(fitted),
         *encoder.lines(),
         *(line for objective in objectives for line in objective.lines()),
-        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, {how}.",
+        f"{counted(len(fitted.sentences), 'training sentence')}, {counted(types, 'entity type')}; {recipe.scope}, {how}.",
         f"{every:,} parameters, {learned:,} of them trained ({share}).",
     ):
         say(console, line)
@@ -430,7 +430,9 @@ def corpora_lines(fitted: Fitted) -> list[str]:
         if not counts[name] and not labels.shared:
             remark = "; nothing teaches these classes, so answers in its own labels mean nothing"
         role = " (target)" if name == labels.target else ""
-        lines.append(f"  {name}{role}: {counts[name]:,} training sentences, {len(types)} types{remark}")
+        lines.append(
+            f"  {name}{role}: {counted(counts[name], 'training sentence')}, {counted(len(types), 'type')}{remark}"
+        )
     return lines
 
 
