@@ -399,7 +399,8 @@ def announce(fitted: Fitted, console: Console) -> None:
         *corpora_lines(fitted),
         *encoder.lines(),
         *(line for objective in objectives for line in objective.lines()),
-        f"{counted(len(fitted.sentences), 'training sentence')}, {counted(types, 'entity type')}; {recipe.scope}, {how}.",
+        f"{counted(len(fitted.sentences), 'training sentence')}, {counted(types, 'entity type')}; "
+        f"{recipe.scope}, {how}.",
         f"{every:,} parameters, {learned:,} of them trained ({share}).",
     ):
         say(console, line)
