@@ -130,9 +130,14 @@ def _write_prodigy(documents: Iterable[Document], path: Path) -> None:
 
 
 def _write_prodigy_predictions(documents: Iterable[Document], path: Path, model: str) -> None:
-    """Tasks to be answered; Prodigy shows what is in `meta` below the text."""
-    with_model = (replace(each, meta={**each.meta, "meta": {"model": model}}) for each in documents)
-    records.write_lines(map(_to_prodigy, with_model), path)
+    """Tasks to be answered; Prodigy shows below a text what is in its `meta`."""
+
+    def task(document: Document) -> Json:
+        shown = document.meta.get("meta")
+        about = {**(shown if isinstance(shown, dict) else {}), "model": model}
+        return _to_prodigy(replace(document, meta={**document.meta, "meta": about}))
+
+    records.write_lines(map(task, documents), path)
 
 
 PRODIGY = Format(
