@@ -142,7 +142,10 @@ def check(request: SearchRequest, console: Console) -> tuple[Recipe, Corpora, di
     handling = handle_leaks(corpora.train, corpora.held_out, request.on_leak, corpora.target)
     say(console, handling.line)
     corpora = replace(corpora, train=handling.documents)
-    fit(recipe, corpora.train, corpora.dev, lexicon=lexicon_for(recipe, request.lexicon, corpora.train)[0])
+    lexicon, said = lexicon_for(recipe, request.lexicon, corpora.train)
+    if said:
+        say(console, said)
+    fit(recipe, corpora.train, corpora.dev, lexicon=lexicon)
     return recipe, corpora, space
 
 
