@@ -70,7 +70,7 @@ def styled(**others: Any) -> Iterator[None]:
     try:
         from matplotlib import rc_context
     except ImportError as error:
-        raise ImportError("figures need matplotlib; install it with: pip install 'wingspan[plots]'") from error
+        raise ImportError("figures need matplotlib; install it with: pip install 'wingspan-ner[plots]'") from error
     with rc_context(STYLE | others), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # rare scripts: the text is in the table too
         yield
