@@ -123,10 +123,10 @@ class Generation(Objective):
     def lines(self) -> list[str]:
         """The size of the vocabulary, and how many entities have synonyms."""
         vocabulary = f"Vocabulary of {len(self.vocabulary) - len(SPECIALS):,} words"
-        if "synonyms" not in self.tasks:
-            return [f"{vocabulary}."]
         entities, covered = self.studied["entities"], self.studied["with_synonyms"]
-        share = 100 * covered / max(1, entities)
+        if not covered:
+            return [f"{vocabulary}."]
+        share = 100 * covered / entities
         return [f"{vocabulary}; synonyms for {covered:,} of {entities:,} training entities ({share:.1f}%)."]
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> dict[str, Sequences]:
