@@ -26,6 +26,8 @@ from wingspan.files import brief, check_model_folder, stored_object
 from wingspan.recognizer import Recognizer
 from wingspan.views.console import first_process
 
+EPOCHS = "train.epochs"  # the one setting that may grow when a run is resumed
+
 
 @dataclass(frozen=True)
 class Position:
@@ -71,11 +73,17 @@ def alone_in(folder: Path | None) -> Iterator[None]:
 
 
 def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
-    """Writes down what decides the run, and refuses to resume a run of something else."""
+    """Writes down what decides the run, and refuses to resume a run of something else; epochs may be added."""
     path = folder / "run.json"
     if resume and path.is_file():
+<<<<<<< HEAD
         before = stored_object(path)
         other = [name for name, value in facts.items() if before.get(name) != value]
+=======
+        before = read_object(path)
+        longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
+        other = [name for name, value in facts.items() if before.get(name) != value and not (name == EPOCHS and longer)]
+>>>>>>> main
         if other:
             was = before.get(other[0])
             raise ValueError(
