@@ -20,12 +20,8 @@ from accelerate import Accelerator
 from rich.console import Console
 
 import wingspan
-<<<<<<< HEAD
 from wingspan.checkpoint import predictor, read_weights, write_json
-=======
-from wingspan.checkpoint import predictor, read_json, read_weights, write_json
 from wingspan.corpora.formats import keep_apart
->>>>>>> main
 from wingspan.corpora.leaks import OnLeak
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
@@ -47,11 +43,7 @@ from wingspan.training.journal import Journal, TrainingBar
 from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
-<<<<<<< HEAD
-from wingspan.training.state import alone_in, claim
-=======
-from wingspan.training.state import claim, latest_state, load_position
->>>>>>> main
+from wingspan.training.state import alone_in, claim, latest_state, load_position
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import counted, refuse_unknown, say
 from wingspan.views.tables import print_scores, print_seeds

@@ -76,14 +76,9 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     """Writes down what decides the run, and refuses to resume a run of something else; epochs may be added."""
     path = folder / "run.json"
     if resume and path.is_file():
-<<<<<<< HEAD
         before = stored_object(path)
-        other = [name for name, value in facts.items() if before.get(name) != value]
-=======
-        before = read_object(path)
         longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
         other = [name for name, value in facts.items() if before.get(name) != value and not (name == EPOCHS and longer)]
->>>>>>> main
         if other:
             was = before.get(other[0])
             raise ValueError(
