@@ -7,7 +7,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -224,8 +224,8 @@ def follow(
     """Runs the loop: shows progress, keeps the best model, writes the journal and the tracker's points."""
     dev_name = f"dev_{scoring.HEADLINES[learning.recipe.protocol].lower()}"
     try:
-        with TrainingBar(console, enabled=console.is_terminal) as bar:
-            for progress in train_loop(learning, accelerator):
+        with TrainingBar(console, enabled=console.is_terminal) as bar, closing(train_loop(learning, accelerator)) as loop:
+            for progress in loop:
                 bar.update(progress)
                 best.update(progress)
                 position, scores = progress.position, progress.scores
