@@ -4,10 +4,12 @@
         --output benchmarks/results/training_speed.jsonl --commit $(git rev-parse --short HEAD)
 
 Each recipe trains alone on the device, by turns with the plain loop, on the same sentences, in the same batches and
-the same precision, and predicts the same dev sentences after each epoch. The plain loop has its pieces made once, as
-ours has; its tags are the outermost entities. Nothing synchronizes with the device for the sake of the clock: a stage
-has the seconds that the loop spends in it, and where the device is slower than the loop, the stage that waits for it
-has the waiting. A last round runs under torch's profiler, which counts launches and adds up what the device computes.
+the same precision, and predicts the same dev sentences after each epoch. `first` are the seconds of the first turn, in
+which kernels may have to be prepared for every new length of a batch; the others are medians of the later ones. The
+plain loop has its pieces made once, as ours has; its tags are the outermost entities. Nothing synchronizes with the
+device for the sake of the clock: a stage has the seconds that the loop spends in it, and where the device is slower
+than the loop, the stage that waits for it has the waiting. A last training runs under torch's profiler, which counts
+launches and adds up what the device computes.
 One JSON line for each system and precision.
 """
 
@@ -17,17 +19,21 @@ import argparse
 import json
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as Profiler  # noqa: N812  a class
 from torch.utils.data import DataLoader
 from transformers import AutoModelForTokenClassification, AutoTokenizer, DataCollatorForTokenClassification
 from transformers.utils import logging as transformers_logging
@@ -35,22 +41,23 @@ from transformers.utils import logging as transformers_logging
 from measuring import versions
 from training_runs import gold
 from wingspan.batch import batches
+from wingspan.corpora.segment import segment_all
+from wingspan.text import Document, Sentence
 from wingspan.training import loop
+from wingspan.training.ahead import Ahead
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.run import prepare
 
 Row = dict[str, Any]
 PLAIN = "Hugging Face token classification"
 STAGES = ("batches", "copy", "forward", "backward", "optimizer", "dev")
-PROFILED = 20
-"""Steps under the profiler."""
 
 
 class Stages:
     """Seconds by stage; a stage inside another counts for the outer one."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._inside = False
 
     @contextmanager
@@ -88,7 +95,7 @@ class Stages:
 class Round:
     """One training: its seconds, those of its stages, and the steps it took."""
 
-    def __init__(self, seconds: float, stages: Counter[str], steps: int) -> None:
+    def __init__(self, seconds: float, stages: Mapping[str, float], steps: int) -> None:
         self.seconds, self.stages, self.steps = seconds, stages, steps
 
 
@@ -117,21 +124,15 @@ class Ours:
         self.prepared.append(time.perf_counter() - began)
         return made
 
-    def epochs(self) -> list[list[list[int]]]:
-        """The batches of each epoch, for the plain loop too."""
-        made = self.fitted()
-        return loop.plan(loop.TrainingRun(made.recipe, made.labels, made.learner, self.data(made), 1), 0)
-
-    def data(self, made: Fitted) -> loop.TrainingData:
-        """Sentences and dev documents."""
-        return loop.TrainingData(made.sentences, self.dev)
+    def run(self, made: Fitted, dev: Sequence[Document]) -> loop.TrainingRun:
+        """The training of a fitted recipe."""
+        return loop.TrainingRun(made.recipe, made.labels, made.learner, loop.TrainingData(made.sentences, dev), 1)
 
     def train(self) -> Round:
         """One training."""
         made, stages, steps = self.fitted(), Stages(), 0
-        accelerator = loop.accelerator_for(self.precision, self.device)
-        run = loop.TrainingRun(made.recipe, made.labels, made.learner, self.data(made), 1)
-        with watched(stages, made.learner, accelerator):
+        accelerator, run = loop.accelerator_for(self.precision, self.device), self.run(made, self.dev)
+        with watched(stages, made.learner):
             wait(self.device)
             began = time.perf_counter()
             for progress in loop.train(run, accelerator):
@@ -141,37 +142,20 @@ class Ours:
 
 
 @contextmanager
-def watched(stages: Stages, learner: Any, accelerator: Any) -> Iterator[None]:
+def watched(stages: Stages, learner: Any) -> Iterator[None]:
     """Lets the functions that the loop calls add their seconds to the stages."""
-    places = [
+    places: list[tuple[str, Any, str]] = [
+        ("batches", Ahead, "take"),
         ("copy", loop, "tensors"),
         ("forward", learner, "forward"),
-        ("backward", accelerator, "backward"),
-        ("optimizer", accelerator, "clip_grad_norm_"),
-        ("optimizer", torch.optim.AdamW, "step"),
-        ("optimizer", torch.optim.AdamW, "zero_grad"),
+        ("backward", loop.Update, "backward"),
+        ("optimizer", loop.Update, "step"),
         ("dev", loop, "score"),
     ]
-    before = [(owner, name, vars(owner).get(name)) for _, owner, name in places]
-    for stage, owner, name in places:
-        setattr(owner, name, stages.timed(stage, getattr(owner, name)))
-    collator = loop.collator
-    if hasattr(loop, "ahead"):
-        ahead = loop.ahead
-        loop.ahead = lambda *given: stages.each("batches", ahead(*given))
-    else:
-        loop.collator = lambda *given: stages.timed("batches", collator(*given))  # type: ignore[assignment,return-value]
-    try:
+    with ExitStack() as stack:
+        for stage, owner, name in places:
+            stack.enter_context(patch.object(owner, name, stages.timed(stage, getattr(owner, name))))
         yield
-    finally:
-        loop.collator = collator
-        if hasattr(loop, "ahead"):
-            loop.ahead = ahead
-        for owner, name, own in before:
-            if own is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, own)
 
 
 # The plain loop, as a tutorial has it
@@ -182,22 +166,23 @@ class Plain:
 
     name = PLAIN
 
-    def __init__(self, given: argparse.Namespace, epochs: list[list[list[int]]], precision: str) -> None:
-        self.precision, self.device, self.epochs = precision, given.device, epochs
-        self.folder, self.batch_size = given.encoder_folder, given.batch_size
-        labels = sorted({entity.label for document in given.documents for entity in document.entities})
-        self.tags = ["O", *(f"{mark}-{label}" for label in labels for mark in "BI")]
-        self.documents, self.dev_documents = given.documents, given.dev_documents
+    def __init__(self, given: argparse.Namespace, like: Ours) -> None:
+        made = like.fitted()
+        self.precision, self.device, self.folder = like.precision, given.device, given.encoder_folder
+        self.epochs = loop.plan(like.run(made, ()), 0)
+        self.sentences, self.labels = made.sentences, made.labels.types["main"]
+        self.dev = list(segment_all(given.dev_documents, made.recipe.segments))
         self.prepared: list[float] = []
 
-    def train(self) -> Round:
-        """One training."""
-        stages, steps, on_gpu = Stages(), 0, self.device != "cpu"
+    def train(self, watch: Callable[[int], None] = lambda step: None) -> Round:
+        """One training; `watch` is called after each step."""
+        stages, steps = Stages(), 0
         began = time.perf_counter()
         torch.manual_seed(1)
         tokenizer = AutoTokenizer.from_pretrained(self.folder)
-        model = AutoModelForTokenClassification.from_pretrained(self.folder, num_labels=len(self.tags))
-        pieces, dev = (self.pieces(tokenizer, some) for some in (self.documents, self.dev_documents))
+        kind = {"num_labels": 1 + 2 * len(self.labels), "dtype": torch.float32}  # the file may hold half of them
+        model = AutoModelForTokenClassification.from_pretrained(self.folder, **kind)
+        pieces, dev = (self.pieces(tokenizer, some) for some in (self.sentences, self.dev))
         model.to(self.device).train()
         self.prepared.append(time.perf_counter() - began)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1.5e-4, weight_decay=0.01, fused=True)
@@ -208,7 +193,8 @@ class Plain:
         wait(self.device)
         began = time.perf_counter()
         for epoch in self.epochs:
-            loader = DataLoader(pieces, batch_sampler=epoch, collate_fn=collate, pin_memory=on_gpu)  # type: ignore[arg-type]
+            options: Row = {"batch_sampler": epoch, "collate_fn": collate, "pin_memory": self.device != "cpu"}
+            loader: Any = DataLoader(pieces, **options)  # type: ignore[arg-type]
             for batch in stages.each("batches", iter(loader)):
                 with stages.stage("copy"):
                     batch = {name: part.to(self.device, non_blocking=True) for name, part in batch.items()}
@@ -222,27 +208,24 @@ class Plain:
                     schedule.step()
                     optimizer.zero_grad()
                 steps += 1
+                watch(steps)
             with stages.stage("dev"), half:
                 self.predict(model, collate, dev)
         wait(self.device)
         return Round(time.perf_counter() - began, stages.seconds, steps)
 
-    def pieces(self, tokenizer: Any, documents: Sequence[Any]) -> list[Row]:
+    def pieces(self, tokenizer: Any, sentences: Sequence[Sentence]) -> list[Row]:
         """The pieces of each sentence, and the tag of each word on its first one."""
-        words = [[document.text[span.start : span.end] for span in document.words] for document in documents]
-        encoded = tokenizer(words, is_split_into_words=True, truncation=True)
+        encoded = tokenizer([list(sentence.words) for sentence in sentences], is_split_into_words=True, truncation=True)
         rows = []
-        for at, document in enumerate(documents):
-            tags = [0] * len(words[at])
-            starts = {span.start: number for number, span in enumerate(document.words)}
-            ends = {span.end: number + 1 for number, span in enumerate(document.words)}
-            for entity in sorted(document.entities, key=lambda entity: (entity.start, -entity.end)):
-                first, past = starts[entity.start], ends[entity.end]
-                if not any(tags[first:past]):
-                    begin = self.tags.index(f"B-{entity.label}")
-                    tags[first:past] = [begin, *[begin + 1] * (past - first - 1)]
+        for at, sentence in enumerate(sentences):
+            tags = [0] * len(sentence.words)
+            for entity in sorted(sentence.entities, key=lambda entity: (entity.start, -entity.end)):
+                if not any(tags[entity.start : entity.end]):
+                    begin = 1 + 2 * self.labels.index(entity.label)
+                    tags[entity.start : entity.end] = [begin, *[begin + 1] * (entity.end - entity.start - 1)]
             owners = encoded.word_ids(at)
-            new = [owner is not None and owner != before for owner, before in zip(owners, [None, *owners], strict=False)]
+            new = [owner not in (None, before) for owner, before in zip(owners, [None, *owners[:-1]], strict=True)]
             labels = [tags[owner] if first else -100 for owner, first in zip(owners, new, strict=True)]
             rows.append({"input_ids": encoded["input_ids"][at], "labels": labels})
         return rows
@@ -254,7 +237,9 @@ class Plain:
         found = []
         for batch in batches([len(row["input_ids"]) for row in rows], 64):
             inputs = collate([rows[at] for at in batch]).to(self.device)
-            found.append(model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits.argmax(-1))
+            found.append(
+                model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits.argmax(-1)
+            )
         model.train()
         return [tags.tolist() for tags in found]
 
@@ -292,36 +277,42 @@ def measured(system: Ours | Plain, rounds: list[Round], given: argparse.Namespac
 
 
 def profile(system: Ours | Plain) -> Row:
-    """Launches and computing of the device in one step: a training under the profiler, without its dev sentences."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as profiler
-
+    """Launches, copies, waits and computing of the device in one step, over steps that are not a training's first."""
+    found = Profiler(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
     if isinstance(system, Ours):
-        made = system.fitted()
-        run = loop.TrainingRun(made.recipe, made.labels, made.learner, loop.TrainingData(made.sentences), 1)
-        progress = loop.train(run, loop.accelerator_for(system.precision, system.device))
-        next(progress)  # the first steps are slower; the loop yields after 20 steps
-        with profiler(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as found:
+        run = system.run(system.fitted(), ())
+        with closing(loop.train(run, loop.accelerator_for(system.precision, system.device))) as progress:
+            next(progress)  # the loop looks at its losses after some steps, and has waited for the device then
+            found.start()
             next(progress)
-            torch.cuda.synchronize()
-        progress.close()  # type: ignore[attr-defined]
-        steps = loop.CHECK_EVERY
+            found.stop()
     else:
-        epochs, dev = system.epochs, system.dev_documents
-        system.epochs, system.dev_documents, steps = [epochs[0][:PROFILED]], [], PROFILED
-        system.train()
-        with profiler(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as found:
-            system.train()
-            torch.cuda.synchronize()
-        system.epochs, system.dev_documents = epochs, dev
-    events = [event for event in found.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    host = Counter(event.name for event in found.events() if event.device_type == torch.autograd.DeviceType.CPU)
-    return {
-        "launches": round(sum(count for name, count in host.items() if "LaunchKernel" in name) / steps),
-        "copies": round(sum(count for name, count in host.items() if "cudaMemcpyAsync" in name) / steps),
-        "waits": round(sum(count for name, count in host.items() if "Synchronize" in name) / steps, 1),
-        "device_ms": round(sum(event.device_time for event in events) / 1000 / steps, 2),
+
+        def watch(step: int) -> None:
+            if step in (loop.CHECK_EVERY, 2 * loop.CHECK_EVERY):
+                torch.cuda.synchronize()
+                (found.start if step == loop.CHECK_EVERY else found.stop)()
+
+        system.train(watch)
+    host: Counter[str] = Counter()
+    computing = 0.0
+    for event in found.events():
+        if event.device_type == DeviceType.CPU:
+            host[event.name] += 1
+        elif not event.is_user_annotation:
+            computing += event.time_range.elapsed_us()
+    figures = {"launches": "LaunchKernel", "copies": "cudaMemcpy", "waits": "Synchronize"}
+    counts = {name: sum(count for call, count in host.items() if part in call) for name, part in figures.items()}
+    steps = loop.CHECK_EVERY
+    return {name: round(count / steps, 1) for name, count in counts.items()} | {
+        "device_ms": round(computing / 1000 / steps, 2)
     }
+
+
+def in_small(given: argparse.Namespace) -> argparse.Namespace:
+    """The same for a few documents."""
+    few = {"documents": given.documents[: 4 * given.batch_size], "dev_documents": given.dev_documents[:10]}
+    return argparse.Namespace(**vars(given) | few)
 
 
 def rows(given: argparse.Namespace) -> Iterator[Row]:
@@ -329,14 +320,14 @@ def rows(given: argparse.Namespace) -> Iterator[Row]:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     for precision in given.precisions.split(","):
-        systems: list[Ours | Plain] = [Ours(given, recipe, precision) for recipe in given.recipes.split(",")]
+        ours = [Ours(given, recipe, precision) for recipe in given.recipes.split(",")]
+        systems: list[Ours | Plain] = [*ours]
         if not given.no_plain:
-            systems.append(Plain(given, systems[0].epochs(), precision))  # type: ignore[union-attr]
-        for system in systems:  # the first of each is slower
-            system.train()
-        turns = [[system.train() for system in systems] for _ in range(given.rounds)]
+            systems.append(Plain(given, ours[0]))
+        Ours(in_small(given), ours[0].name, precision).train()  # loads what the device needs
+        first, *turns = [[system.train() for system in systems] for _ in range(given.rounds + 1)]
         for at, system in enumerate(systems):
-            row = measured(system, [turn[at] for turn in turns], given)
+            row = measured(system, [turn[at] for turn in turns], given) | {"first": round(first[at].seconds, 3)}
             if given.device != "cpu":
                 row |= profile(system)
             yield row

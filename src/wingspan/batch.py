@@ -189,18 +189,32 @@ def unit_ranges(units_to_words: Array, num_units: int) -> tuple[Array, Array]:
     return np.searchsorted(real, words, "left"), np.searchsorted(real, words, "right")
 
 
+def labeled_spans(sentence: Sentence, labels: LabelSet) -> list[tuple[int, int, int]]:
+    """The contiguous entities of a sentence, each once, in order: start and end in words, and class.
+
+    Labels unknown to the model are left out.
+    """
+    spans = set()
+    for entity in sentence.entities:
+        if not entity.discontinuous and (label := labels.id(sentence.dataset, entity.label)) is not None:
+            spans.add((*entity.spans[0], label))
+    return sorted(spans)
+
+
 def gold_spans(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet) -> Gold:
-    """The contiguous gold entities of each sentence as units and classes; labels unknown to the model are left out."""
-    rows: list[list[tuple[int, int, int]]] = []
-    for row, sentence in enumerate(sentences):
-        first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
-        spans = set()
-        for entity in sentence.entities:
-            label = labels.id(sentence.dataset, entity.label)
-            if label is not None and not entity.discontinuous:
-                spans.add((int(first[entity.start]), int(past[entity.end - 1]), label))
-        rows.append(sorted(spans))
-    return padded_spans(rows)
+    """The contiguous gold entities of each sentence as units and classes."""
+    return in_units(padded_spans([labeled_spans(sentence, labels) for sentence in sentences]), inputs)
+
+
+def in_units(spans: Gold, inputs: Inputs) -> Gold:
+    """Spans of words as spans of units."""
+    # the words of all sentences in one row, so that one search finds the units of all spans
+    row = np.arange(len(inputs.words))[:, None] * (int(inputs.words.max(initial=0)) + 1)  # (B, 1)
+    owner = (row + inputs.words)[inputs.unit_mask]
+    before = np.searchsorted(owner, row)  # (B, 1) the units of earlier sentences
+    start = np.searchsorted(owner, row + spans.start) - before
+    end = np.searchsorted(owner, row + spans.end - 1, "right") - before
+    return spans._replace(start=np.where(spans.mask, start, 0), end=np.where(spans.mask, end, 0))
 
 
 def padded_spans(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Gold:

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan.batch import Array, Found, Gold, Inputs, padded_spans, unit_ranges
+from wingspan.batch import Array, Found, Gold, Inputs, in_units, padded_spans
 from wingspan.candidates import Candidates, same_spans
 from wingspan.candidates.proposed import BUCKETS, bucket
 from wingspan.heads import start_rare
@@ -73,17 +73,14 @@ class Links(Objective):
         rows: list[list[tuple[int, int, int]]] = []
         links: list[tuple[int, int, int]] = []
         for row, sentence in enumerate(sentences):
-            first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
             place: dict[tuple[int, int, int], int] = {}
             for entity in sentence.entities:
-                label = self.labels.id(sentence.dataset, entity.label)
-                if label is None or not entity.discontinuous:
-                    continue
-                keys = [(int(first[start]), int(past[end - 1]), label) for start, end in entity.spans]
-                at = [place.setdefault(key, len(place)) for key in keys]
-                links += [(row, *pair) for pair in combinations(at, 2)]
+                label = self.labels.id(sentence.dataset, entity.label) if entity.discontinuous else None
+                if label is not None:
+                    at = [place.setdefault((*span, label), len(place)) for span in entity.spans]
+                    links += [(row, *pair) for pair in combinations(at, 2)]
             rows.append(list(place))
-        fragments = padded_spans(rows)
+        fragments = in_units(padded_spans(rows), inputs)
         linked = np.zeros((*fragments.mask.shape, fragments.mask.shape[1]), dtype=bool)
         for row, first, second in links:
             linked[row, first, second] = linked[row, second, first] = True

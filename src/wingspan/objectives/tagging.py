@@ -5,7 +5,7 @@ Tags of other corpora are impossible, and an unmarked word may have a tag of a t
 See: paper 002 eq. 5 to 11. `corpora.coverage` counts what tags cannot express (same-type nesting, discontinuity).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,21 +13,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan.batch import Found, Gold, Inputs
+from wingspan.batch import Array, Found, Gold, Inputs, labeled_spans
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.crf import LinearChain
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
 from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.text import Sentence
 
 NEVER = -1e4  # the score of an impossible tag; finite, so that a chain can be summed over it
 
 
 class TaggedWords(NamedTuple):
-    """The words of a batch that are tagged, moved to the front."""
+    """The words of a batch that are tagged, moved to the front, so that a chain runs over them only."""
 
-    unit: Tensor  # (B, L) the first unit of each such word
-    mask: Tensor  # (B, L)
+    unit: Array  # (B, L) the first unit of each such word
+    mask: Array  # (B, L)
+    tags: Array | None = None  # (B, G, L) the right ones, in training
 
 
 class Tagging(Objective):
@@ -43,6 +45,7 @@ class Tagging(Objective):
 
     def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:
         super().__init__()
+        self.labels = sizes.labels
         self.names = sizes.labels.names()
         classes = [at for at, name in enumerate(self.names) if name is not None]
         # the B tag of a class is begin_of in layer_of; I follows B
@@ -72,18 +75,42 @@ class Tagging(Objective):
         for name, table in known.items():  # (datasets, G, K) twice, (datasets, G), (datasets, C)
             self.register_buffer(name, table, persistent=False)
 
-    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
-        """The loss over the words of the core; the rest belongs to other windows."""
-        words, dataset = words_between(states.inputs, states.inputs.core), states.inputs.dataset
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> TaggedWords:
+        """The words of the core with their tags; the rest belongs to other windows.
+
+        If two entities of one layer overlap, the first in the text is tagged, and of those that start together the
+        shortest.
+        """
+        at = np.arange(inputs.unit_mask.shape[1])
+        chosen = inputs.starts & inputs.unit_mask & (at >= inputs.core[:, :1]) & (at < inputs.core[:, 1:])  # (B, L)
+        order = np.argsort(~chosen, axis=1, kind="stable")
+        tags = np.zeros((len(sentences), self.layers, len(at)), dtype=np.int64)
+        for row, sentence in enumerate(sentences):
+            first, past = sentence.core
+            free = [first] * self.layers  # the first word of each layer that no entity has
+            for start, end, label in labeled_spans(sentence, self.labels):
+                layer, begin = self.layer_of[label], self.begin_of[label]
+                inside, stop = max(start, first), min(end, past)
+                if free[layer] <= inside < stop:
+                    free[layer] = stop
+                    tags[row, layer, inside - first : stop - first] = begin + 1
+                    if inside == start:
+                        tags[row, layer, start - first] = begin
+        return TaggedWords(order, np.take_along_axis(chosen, order, 1), tags)
+
+    def forward(self, states: States, gold: Gold, targets: TaggedWords) -> Tensor:
+        """The loss over the words of the core."""
+        words, tags, dataset = targets, targets.tags, states.inputs.dataset
+        assert tags is not None
         scores = self._scores(states, words)  # (B, G, L, K)
-        tags = self._tags(words, gold)  # (B, G, L)
         count = share_of((words.mask.sum(-1) * self._charged[dataset].sum(-1)).sum(), scores)
         if self.some_silent:
             return self._open_cost(scores, tags, words.mask, dataset) / count
         if self.chain is not None:
             return -self.chain.log_likelihood(scores, tags, words.mask).sum() / count
         cost = F.cross_entropy(at_least_float32(scores).permute(0, 3, 1, 2), tags, reduction="none")
-        return (cost * words.mask[:, None]).sum() / count
+        loss: Tensor = (cost * words.mask[:, None]).sum() / count
+        return loss
 
     def _open_cost(self, scores: Tensor, tags: Tensor, mask: Tensor, dataset: Tensor) -> Tensor:
         """Minus the log chance that every word has its tag or, without one, O or an unmarked tag."""
@@ -101,28 +128,6 @@ class Tagging(Objective):
         if not self.some_foreign:
             return scores
         return scores.masked_fill(self._foreign[states.inputs.dataset].unsqueeze(2), NEVER)
-
-    def _tags(self, words: TaggedWords, gold: Gold) -> Tensor:
-        """Gold spans as tags. If two of one layer overlap, the first in the text wins."""
-        batch, length = words.unit.shape
-        tags = words.unit.new_zeros(batch, self.layers, length)
-        device = tags.device
-        layer = torch.tensor([self.layer_of.get(c, 0) for c in range(len(self.names))], device=device)[gold.label]
-        begin = torch.tensor([self.begin_of.get(c, 0) for c in range(len(self.names))], device=device)[gold.label]
-        inside = (words.unit[:, None] >= gold.start[..., None]) & (words.unit[:, None] < gold.end[..., None])
-        inside &= gold.mask[..., None] & words.mask[:, None]  # (B, E, L)
-        first = words.unit[:, None] == gold.start[..., None]
-        of_span = torch.where(first, begin[..., None], begin[..., None] + 1)  # (B, E, L)
-        rows = torch.arange(batch, device=device)
-        free = torch.ones_like(tags, dtype=torch.bool)
-        for at in range(gold.start.shape[1]):  # few gold spans per sentence, all sentences at once
-            here = inside[:, at]  # (B, L)
-            taken = free[rows, layer[:, at]]
-            fits = (taken | ~here).all(-1, keepdim=True)  # all of the span is still free
-            put = here & fits
-            tags[rows, layer[:, at]] = torch.where(put, of_span[:, at], tags[rows, layer[:, at]])
-            free[rows, layer[:, at]] = taken & ~put
-        return tags
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """Each predicted entity, as 0 against the log-odds of its least certain word: is all of it right?"""
@@ -192,7 +197,7 @@ def log_odds(chance: Any) -> Any:
 
 
 def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:
-    """The words whose first unit is within the bounds, moved to the front, so that a chain runs over them only."""
+    """The words whose first unit is within the bounds."""
     at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
     chosen = inputs.starts & inputs.unit_mask & (at >= bounds[:, :1]) & (at < bounds[:, 1:])  # (B, L)
     order = (~chosen).long().argsort(dim=1, stable=True)

@@ -41,6 +41,8 @@ class Ahead(Generic[Item, Made]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         """Ends the thread, after the item it works on."""
         self._thread.shutdown(cancel_futures=True)

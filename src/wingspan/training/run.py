@@ -224,7 +224,10 @@ def follow(
     """Runs the loop: shows progress, keeps the best model, writes the journal and the tracker's points."""
     dev_name = f"dev_{scoring.HEADLINES[learning.recipe.protocol].lower()}"
     try:
-        with TrainingBar(console, enabled=console.is_terminal) as bar, closing(train_loop(learning, accelerator)) as loop:
+        with (
+            TrainingBar(console, enabled=console.is_terminal) as bar,
+            closing(train_loop(learning, accelerator)) as loop,
+        ):
             for progress in loop:
                 bar.update(progress)
                 best.update(progress)
