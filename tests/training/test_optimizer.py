@@ -4,7 +4,7 @@ from torch import nn
 
 from trainings import first_losses, run_of, tiny
 from wingspan.recipe import TrainSettings
-from wingspan.training.loop import build_optimizer, rate_factor, set_rates
+from wingspan.training.loop import Update, build_optimizer, rate_factor, set_rates
 
 
 def factors(schedule: str, steps: int = 20, warmup: float = 0.0) -> list[float]:
@@ -68,6 +68,17 @@ def groups(module: nn.Module, settings: TrainSettings) -> dict[str, tuple[float,
 
 def test_what_is_frozen_by_name_is_in_no_group():
     assert set(groups(Small(), TrainSettings(frozen=("bias", "norm")))) == {"encoder.deep.weight", "head.weight"}
+
+
+def test_gradients_of_what_is_frozen_are_not_clipped_with_the_others():
+    module = Small()
+    optimizer = build_optimizer(module, TrainSettings(frozen=("head",), learning_rate=0.0))
+    update = Update(module, optimizer, clip=1.0)
+    for parameter in (module.head.weight, module.encoder["deep"].weight):
+        parameter.grad = torch.full_like(parameter, 100.0 if parameter is module.head.weight else 0.25)
+    kept = module.encoder["deep"].weight.grad
+    update.step()
+    assert kept.tolist() == [[0.25, 0.25], [0.25, 0.25]]  # their norm is 0.5
 
 
 def test_the_longest_prefix_counts():
