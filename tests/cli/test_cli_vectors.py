@@ -113,4 +113,4 @@ def test_what_cannot_be_done_is_said(run, monkeypatch):
     run("vectors", "train.txt", "--output", "v.npz", *QUICK)
     assert "'nowhere' has no vector" in run.refuses("vectors", "v.npz", "--nearest", "nowhere")
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    assert "pip install 'wingspan[gensim]'" in run.refuses("vectors", "train.txt", "--output", "v.npz")
+    assert "pip install 'wingspan-ner[gensim]'" in run.refuses("vectors", "train.txt", "--output", "v.npz")

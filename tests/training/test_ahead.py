@@ -47,10 +47,11 @@ def test_an_error_is_raised_where_its_item_is_taken(kind):
             raise kind("the second")
         return item
 
-    with pytest.raises(kind, match="the second"), Ahead(make, range(3)) as items:
+    with Ahead(make, range(3)) as items:
         assert items.take() == 0
         items.start()
-        items.take()
+        with pytest.raises(kind, match="the second"):
+            items.take()
     assert threads() == []
 
 

@@ -3,9 +3,12 @@
 import os
 import sys
 from importlib import import_module
+from typing import Annotated
 
 import typer
 from typer.models import CommandInfo
+
+from wingspan import __version__
 
 app = typer.Typer(
     name="wingspan",
@@ -17,8 +20,19 @@ app = typer.Typer(
 )
 
 
+def show_version(asked: bool) -> None:
+    """Prints the version and ends."""
+    if asked:
+        print(f"wingspan {__version__}")
+        raise typer.Exit
+
+
 @app.callback(help=app.info.help)
-def commands() -> None:
+def commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Keeps the verb in the command line where only one is loaded."""
 
 

@@ -125,7 +125,7 @@ def train(method: str, texts: TextWords, settings: dict[str, Any]) -> Any:
     try:
         from gensim.models import FastText, Word2Vec
     except ImportError as error:
-        raise ValueError("training vectors needs gensim; pip install 'wingspan[gensim]'") from error
+        raise ValueError("training vectors needs gensim; pip install 'wingspan-ner[gensim]'") from error
     model = (FastText if method == "fasttext" else Word2Vec)(sg=1, **settings)
     model.build_vocab(texts)
     if len(model.wv) < 2:

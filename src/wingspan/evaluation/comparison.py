@@ -170,7 +170,8 @@ def compare(
         pairs[at] = replace(pair, rows=replace(pair.rows, micro=by_micro, macro=by_macro))
     notes = score_notes(gold, systems, allow_missing)
     if len(table.units) < FEW:
-        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
+        few = f"{len(table.units)} document{'' if len(table.units) == 1 else 's'}"
+        notes.append(f"with {few} intervals and p-values are rough; {FEW} or more are better")
     several = [name for name, runs in systems.items() if len(runs) > 1]
     single = [name for name, runs in systems.items() if len(runs) == 1]
     if several and single:

@@ -191,7 +191,7 @@ def optuna() -> Any:
         import optuna as library
     except ImportError:
         raise ValueError(
-            "Optuna is needed for wingspan tune and is not installed; install it with: pip install 'wingspan[tune]'"
+            "Optuna is needed for wingspan tune and is not installed; install it with: pip install 'wingspan-ner[tune]'"
         ) from None
     library.logging.set_verbosity(library.logging.ERROR)
     return library
