@@ -15,7 +15,7 @@ from wingspan.cli import app
 from wingspan.cli.compare import name_systems, read_systems
 from wingspan.cli.options import BatchSize, Device, Json, NoProgress, Parts, Threads, pairs, trusted, use_threads
 from wingspan.cli.score import documents
-from wingspan.corpora.formats import write as write_documents
+from wingspan.corpora.formats import keep_apart, write_predictions
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.transfer import CorpusModel, Transfer, transfer_matrix
 from wingspan.text import Document
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wingspan.report.blocks import Section
     from wingspan.training.multi_corpus import CorporaPlan
 
+PREDICTIONS = "predictions.jsonl"  # in the folder of a report on a model
 MOST_PERTURBED = 300  # documents; each perturbation is another prediction of all of them
 MOST_MAPPED = 300  # test documents of each corpus that are mapped or scored across corpora (004, Figure 4)
 Step = Callable[[str], object]
@@ -96,6 +97,7 @@ def analyze(
             from wingspan.training.multi_corpus import read_corpora
 
             use_threads(threads)
+            keep_apart(output / PREDICTIONS, [corpus, *([train] if train is not None else [])])
             if transfer and corpora is None:
                 raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
             singles = pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr")
@@ -110,7 +112,7 @@ def analyze(
             found = list(tracked(recognizer.predict_stream(truth, batch_size=batch_size), len(truth), step))
             remove_report(output)
             output.mkdir(parents=True, exist_ok=True)
-            write_documents(found, output / "predictions.jsonl")
+            write_predictions(found, output / PREDICTIONS)
             subject = Subject.of(truth, {recipe.name: [found]}, training)
             typing = recipe.protocol == "typing"
             sections = [typing_accuracy(subject, recipe.name)] if typing else from_documents(subject, options, step)

@@ -29,7 +29,7 @@ import torch
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from wingspan.corpora.formats import write
+from wingspan.corpora.formats import write_predictions
 from wingspan.encoders import Encoder
 from wingspan.evaluation.scores import Counts, Scores, recognition
 from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, PlannedRun, fraction_of, identity
@@ -285,7 +285,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     for part in plan.evaluate:
         predicted = model.predict(parts[part], batch_size=64)
         if plan.keep_predictions:
-            write(predicted, plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
+            write_predictions(predicted, plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
         strict = recognition(parts[part], predicted)
         coverage = coverage_of(model.recipe, model.learner.model.encoder, parts[part])
         scores[part] = replace(strict, coverage={**strict.coverage, **coverage.to_dict()})

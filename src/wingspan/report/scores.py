@@ -68,7 +68,7 @@ def single_overview(subject: Subject, samples: int, seed: int) -> Section:
         f"{name} reaches a strict micro F1 of {f1.value:.2f} (95 % interval {f1.low:.2f} to {f1.high:.2f}), "
         f"with a precision of {micro.precision.value:.2f} and a recall of {micro.recall.value:.2f}."
     )
-    return overview(subject, [system], statement)
+    return overview(subject, [system], statement, [table.coarse] if table.coarse else [])
 
 
 def overview(
@@ -213,7 +213,7 @@ def significance(comparison: Comparison, subject: Subject) -> Section:
         blocks += _moved(pair, number, subject)
     lead = (
         f"Second system minus first, in points of F1. Intervals and shares of wins come from {comparison.samples:,} "
-        f"bootstrap samples of {comparison.units:,} documents, p-values from "
+        f"bootstrap samples of {comparison.units:,} {comparison.unit}, p-values from "
         f"{comparison.test(comparison.pairs[0])}; they are corrected after Holm for the number of labels or of pairs."
     )
     return Section("significance", "Significance", blocks, lead)

@@ -18,6 +18,7 @@ from wingspan.corpora.lexicon import Lexicon, load
 from wingspan.corpora.lexicon.synonyms import found_synonyms
 from wingspan.labels import LabelSet
 from wingspan.layers.word_decoder import Synonyms
+from wingspan.recipe import Recipe, made_by
 from wingspan.text import Document
 from wingspan.training.multi_corpus import CorporaPlan, read_corpora
 from wingspan.views.console import counted
@@ -202,10 +203,29 @@ def lexicon_of(lexicon: str | Path | Synonyms | None, documents: Sequence[Docume
         return lexicon
     if str(lexicon) != "corpus":
         return load(lexicon)
-    concepts = [concept for synonyms in found_synonyms(documents).values() for concept in synonyms]
-    if not concepts:
+    found = corpus_lexicon(documents)
+    if found is None:
         raise ValueError(
             f"--lexicon corpus: the {len(documents):,} training documents have no synonyms "
             "(mentions with one concept id, abbreviations in brackets, chains); give a file"
         )
-    return Lexicon.of(concepts)
+    return found
+
+
+def lexicon_for(
+    recipe: Recipe, lexicon: str | Path | Synonyms | None, documents: Sequence[Document]
+) -> tuple[Synonyms | None, str | None]:
+    """The lexicon of a training; a recipe that learns synonyms takes the corpus's where none is named, and says so."""
+    parts = [term.objective for term in recipe.terms.values()]
+    learns = any(made_by(part).learns_synonyms(getattr(part, "keywords", {})) for part in parts)
+    if lexicon is not None or not learns:
+        return lexicon_of(lexicon, documents), None
+    found = corpus_lexicon(documents)
+    which = "none in" if found is None else f"{counted(len(found), 'concept')} from"
+    return found, f"Synonyms: {which} the training documents; --lexicon FILE gives others."
+
+
+def corpus_lexicon(documents: Sequence[Document]) -> Lexicon | None:
+    """The synonyms that documents show, or None where they show none."""
+    concepts = [concept for synonyms in found_synonyms(documents).values() for concept in synonyms]
+    return Lexicon.of(concepts) if concepts else None

@@ -21,6 +21,7 @@ from rich.console import Console
 
 import wingspan
 from wingspan.checkpoint import predictor, read_json, read_weights, write_json
+from wingspan.corpora.formats import keep_apart
 from wingspan.corpora.leaks import OnLeak
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
@@ -35,7 +36,7 @@ from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, corpus_fingerprint
 from wingspan.training import finish as finishing
-from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_of
+from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_for
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.journal import Journal, TrainingBar
 from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
@@ -197,6 +198,8 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
     start = None
     if job.start is not None:
+        if job.folder is not None:
+            keep_apart(job.folder, [Path(job.start)])
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
@@ -204,7 +207,9 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
     say(console, handling.line)
     corpora = replace(job.corpora, train=handling.documents)
-    lexicon, labels = lexicon_of(job.lexicon, corpora.train), corpora.declared
+    (lexicon, said), labels = lexicon_for(job.recipe, job.lexicon, corpora.train), corpora.declared
+    if said:
+        say(console, said)
     fitted = fit(job.recipe, corpora.train, corpora.dev, seed=job.seed, start=start, lexicon=lexicon, declared=labels)
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
