@@ -158,6 +158,8 @@ class Sentence:
     reach: Span
     offsets: tuple[Span, ...] = field(compare=False, repr=False)
     dataset: str = "main"
+    numbers: Any = field(default=None, compare=False, repr=False)  # of the words in `table`, if they were looked up
+    table: object = field(default=None, compare=False, repr=False)
 
     def characters(self, span: Span) -> Span:
         """A span of words as a span of characters of the document."""
