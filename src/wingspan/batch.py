@@ -83,6 +83,10 @@ class Tokenize(ABC):
             self._table = table = WordTable(self.cut, self.places, shape_of)
         return table
 
+    def forget(self) -> None:
+        """Begins a new table."""
+        self._table = None
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_table"}
 
@@ -327,7 +331,7 @@ def padded_spans(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Gold:
 
 
 class Found(NamedTuple):
-    """The spans that an objective predicts, in units, for any number of sentences."""
+    """The spans that an objective predicts, in units, for any number of sentences; tensors first, then arrays."""
 
     sentence: Array  # (N,) row of the batch
     start: Array  # (N,)
@@ -335,23 +339,45 @@ class Found(NamedTuple):
     label: Array  # (N,) class ids
     score: Array  # (N,) decides which of two clashing entities is kept
     calibrated: Array | None = None  # (N,) the score that users see, if the model is calibrated
+    total: Array | None = None  # () how many were found, where N is fixed: fewer than N, or more than fit
+
+    def without_padding(self) -> "Found | None":
+        """As arrays, only what was found; None if that is more than there was room for."""
+        if self.total is None:
+            return self
+        if self.total > len(self.start):
+            return None
+        return Found(*(None if part is None else part[: self.total] for part in self[:-1]))
 
 
 CALIBRATED = "calibrated"  # the key of `Entity.meta` with the score that users will see, until clashes are decided
 
 
-def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
-    """Found spans as entities in words, sentence by sentence. `inputs` are arrays, as the tokenizer made them."""
+def entities_found(
+    found: Found, inputs: Inputs, labels: LabelSet, sentences: Sequence[Sentence] | None = None
+) -> list[list[Entity]]:
+    """Found spans as entities, sentence by sentence: in words, or where `sentences` are given in their characters.
+
+    `found` and `inputs` are arrays.
+    """
+    first, last = inputs.words[found.sentence, found.start], inputs.words[found.sentence, found.end - 1]
+    if sentences is None:
+        start, end = first, last + 1
+    else:
+        offsets = [np.asarray(sentence.offsets).reshape(-1, 2) for sentence in sentences]
+        before = np.cumsum([0, *map(len, offsets)])[found.sentence]  # the words of earlier sentences
+        characters = joined(offsets)
+        start, end = characters[before + first, 0], characters[before + last, 1]
     names = labels.answers
-    sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
-    columns = [part.tolist() for part in found if part is not None]
-    for row, start, end, label, score, *calibrated in zip(*columns, strict=True):
-        name = names[inputs.dataset[row]][label]
+    entities: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
+    shown = [] if found.calibrated is None else [found.calibrated]
+    columns = (found.sentence, inputs.dataset[found.sentence], found.label, start, end, found.score, *shown)
+    for row, dataset, label, begin, past, score, *calibrated in zip(*(c.tolist() for c in columns), strict=True):
+        name = names[dataset][label]
         assert name is not None, "an objective never predicts nothing as an entity"
-        words = inputs.words[row]
-        span = Span(int(words[start]), int(words[end - 1]) + 1)
-        sentences[row].append(Entity(name, (span,), score, {CALIBRATED: calibrated[0]} if calibrated else {}))
-    return sentences
+        meta = {CALIBRATED: calibrated[0]} if calibrated else {}
+        entities[row].append(Entity(name, (Span(begin, past),), score, meta))
+    return entities
 
 
 def batches(

@@ -47,6 +47,10 @@ class Entity:
 
     def __post_init__(self) -> None:
         """Sorts the fragments, so that equal mentions are equal objects."""
+        if type(self.spans) is tuple and len(self.spans) == 1 and type(self.spans[0]) is Span:
+            start, end = self.spans[0]
+            if type(start) is int and type(end) is int:
+                return  # most are like this
         if not self.spans:
             raise ValueError(f"entity {self.label!r} has no fragment; give at least one (start, end)")
         object.__setattr__(self, "spans", tuple(sorted(Span(int(s), int(e)) for s, e in self.spans)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, repeat
 from threading import Lock
 
 import numpy as np
@@ -39,15 +39,16 @@ class WordTable:
 
     def numbers(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The number of each word; new words are added, all of them in one call of the tokenizer."""
-        try:
-            return self._known(words)
-        except KeyError:  # a new word, or one that is kept as its digest
-            keys = [key_of(word) for word in words]
-        with self._lock:
-            new = {key: word for key, word in zip(keys, words, strict=True) if key not in self._numbers}
-            if new:
-                self._add(new)
-        return self._known(keys)
+        found = np.fromiter(map(self._numbers.get, words, repeat(-1)), np.int32, len(words))
+        missing = np.flatnonzero(found < 0).tolist()
+        if missing:  # new words, and words that are kept as their digests
+            keys = {at: key_of(words[at]) for at in missing}
+            with self._lock:
+                new = {key: words[at] for at, key in keys.items() if key not in self._numbers}
+                if new:
+                    self._add(new)
+            found[missing] = [self._numbers[keys[at]] for at in missing]
+        return found
 
     def sizes(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
         """How many places of a window each word takes; at least 1."""
@@ -69,9 +70,6 @@ class WordTable:
         shift = np.repeat(self._first.rows[numbers] - (ends - counts), counts)
         found: NDArray[np.int64] = self._tokens.rows[shift + np.arange(len(shift))]
         return found
-
-    def _known(self, keys: Sequence[Key]) -> NDArray[np.int32]:
-        return np.fromiter(map(self._numbers.__getitem__, keys), np.int32, len(keys))
 
     def _add(self, new: dict[Key, str]) -> None:
         words = list(new.values())

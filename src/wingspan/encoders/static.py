@@ -43,7 +43,7 @@ class StaticTokenize(Tokenize):
     def learn(self, learned: Sequence[str], fixed: Sequence[str]) -> None:
         """Sets the words that have rows."""
         self.num_learned = self.padding = len(learned)
-        self._table = None  # other words have other rows
+        self.forget()  # other words have other rows
         self.rows = {word: row for row, word in enumerate(learned)}
         self.rows |= {word: len(learned) + 1 + self.buckets + at for at, word in enumerate(fixed)}
 
