@@ -160,8 +160,8 @@ class Recognizer:
                 unsegmented.append(partial)
                 yield replace(partial.model_input, dataset=dataset or self.labels.target)
 
-        measure = self.learner.model.encoder.tokenize.measure
-        for sentence in segment_rows(model_inputs(), self.recipe.segments, measure, gold=typing):
+        tables = self.learner.model.encoder.tokenize.table
+        for sentence in segment_rows(model_inputs(), self.recipe.segments, tables, gold=typing):
             if sentence is not None:
                 pool.append((unsegmented[0], sentence))
                 unsegmented[0].open_sentences += 1
@@ -179,7 +179,7 @@ class Recognizer:
     def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
         """The sentences and windows the model sees, as in training; `gold` keeps them from cutting entities."""
         rows = [documents] if isinstance(documents, Document) else documents
-        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.measure, gold)
+        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.table, gold)
 
     def _predict_pool(
         self, pool: list[tuple[PartialDocument, Sentence]], batch_size: int, threshold: Thresholds
