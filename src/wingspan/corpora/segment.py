@@ -136,7 +136,7 @@ def marked_words(document: Document, settings: Segmenting, keep: Iterable[Span])
 # Blocks: documents in one text, or the next part of a long document
 
 BLOCK_CHARACTERS = 1 << 17  # few enough for the processor's cache, so many that the work for each block hardly counts
-BLOCK_DOCUMENTS = 4096  # however short they are
+BLOCK_DOCUMENTS = 1024  # however short they are
 BLOCK_WORDS = 1 << 14  # of a long document whose words are given
 
 
