@@ -99,7 +99,7 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
 
     tokenize, split = model.learner.model.encoder.tokenize, not isinstance(texts[0], str)
     documents = clocked("read", lambda: [as_document(text, number, split) for number, text in enumerate(texts)])
-    segmented = [lambda: list(segment_rows(documents, model.recipe.segments, tokenize.measure, gold=False))] * 2
+    segmented = [lambda: list(segment_rows(documents, model.recipe.segments, tokenize.table, gold=False))] * 2
     tokenize.forget()
     clocked("segment and tokenize", segmented[0])  # with words that were never seen
     rows = clocked("segment", segmented[1])

@@ -364,7 +364,7 @@ def entities_found(
     if sentences is None:
         start, end = first, last + 1
     else:
-        offsets = [np.asarray(sentence.offsets).reshape(-1, 2) for sentence in sentences]
+        offsets = [sentence.offsets for sentence in sentences]
         before = np.cumsum([0, *map(len, offsets)])[found.sentence]  # the words of earlier sentences
         characters = joined(offsets)
         start, end = characters[before + first, 0], characters[before + last, 1]

@@ -177,7 +177,7 @@ def surface_of(sentence: Sentence, entity: Entity) -> str:
     words, offsets = sentence.words, sentence.offsets
     text = words[entity.start]
     for at in range(entity.start + 1, entity.end):
-        close = bool(offsets) and offsets[at].start == offsets[at - 1].end
+        close = len(offsets) > 0 and offsets[at, 0] == offsets[at - 1, 1]
         text += words[at] if close else f" {words[at]}"
     return text
 

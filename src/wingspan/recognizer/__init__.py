@@ -192,7 +192,7 @@ class Recognizer:
             while len(asked) > ahead:
                 self._answer(asked.popleft(), threshold)
 
-        tables = self.learner.model.encoder.tokenize.measure
+        tables = self.learner.model.encoder.tokenize.table
         for sentence in segment_rows(model_inputs(), self.recipe.segments, tables, gold=typing):
             if sentence is not None:
                 pool.append(Pooled(unsegmented[0], sentence))
@@ -214,7 +214,7 @@ class Recognizer:
     def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
         """The sentences and windows the model sees, as in training; `gold` keeps them from cutting entities."""
         rows = [documents] if isinstance(documents, Document) else documents
-        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.measure, gold)
+        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.table, gold)
 
     def _batches(self, pool: Sequence[Pooled], batch_size: int | None) -> Iterator[list[Pooled]]:
         """Sentences of similar length, longest first."""
