@@ -108,17 +108,36 @@ def tensors(value: Any, device: torch.device | str) -> Any:
     """Arrays to tensors on a device, through named tuples and mappings: the one place where numpy becomes torch."""
     if isinstance(value, Packed):
         return value.on(device)
-    return with_arrays(value, lambda array: torch.from_numpy(array).to(device, non_blocking=True))
+    return changed(np.ndarray, value, lambda array: torch.from_numpy(array).to(device, non_blocking=True))
 
 
-def with_arrays(value: Any, change: Callable[[Array], Any]) -> Any:
-    """The value with its arrays changed."""
-    if isinstance(value, np.ndarray):
+def fetch(value: Any) -> Callable[[], Any]:
+    """Tensors to arrays, through named tuples and mappings: the one way back.
+
+    Copies from a GPU start at once; the call of the result waits for them.
+    """
+    there: list[Tensor] = []
+    changed(Tensor, value, there.append)
+    here = changed(Tensor, value, lambda tensor: tensor.detach().to("cpu", non_blocking=True))
+    gpu = next((tensor.device for tensor in there if tensor.is_cuda), None)
+    done = None if gpu is None else torch.cuda.current_stream(gpu).record_event(torch.cuda.Event(blocking=True))
+
+    def wait() -> Any:
+        if done is not None:
+            done.synchronize()
+        return changed(Tensor, here, lambda tensor: tensor.numpy())
+
+    return wait
+
+
+def changed(kind: type, value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with all arrays, or all tensors, in it changed."""
+    if isinstance(value, kind):
         return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(with_arrays(part, change) for part in value))
+        return type(value)(*(changed(kind, part, change) for part in value))
     if isinstance(value, Mapping):
-        return {name: with_arrays(part, change) for name, part in value.items()}
+        return {name: changed(kind, part, change) for name, part in value.items()}
     return value
 
 
@@ -130,7 +149,7 @@ class Packed:
 
     def __init__(self, value: Any) -> None:
         arrays: list[Array] = []
-        with_arrays(value, arrays.append)
+        changed(np.ndarray, value, arrays.append)
         arrays.sort(key=lambda array: (-array.itemsize, array.dtype.str))  # each at a multiple of its own item size
         self.value = value
         self.kinds = [list(group) for _, group in groupby(arrays, key=lambda array: array.dtype)]
@@ -142,7 +161,7 @@ class Packed:
     def on(self, device: torch.device | str) -> Any:
         """The batch with tensors on a device, all of them in one block of its memory."""
         parts = {id(array): part for array, part in self._parts(self.room.to(device, non_blocking=True))}
-        return with_arrays(self.value, lambda array: parts[id(array)])
+        return changed(np.ndarray, self.value, lambda array: parts[id(array)])
 
     def _parts(self, room: Tensor) -> Iterator[tuple[Array, Tensor]]:
         """Each array, and the part of the room that is its own."""

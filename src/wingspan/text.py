@@ -9,7 +9,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Offsets = NDArray[np.int64]  # (N, 2) ranges as an array: where each starts, and where it ends
 
 
 class Span(NamedTuple):
@@ -36,6 +42,16 @@ class Span(NamedTuple):
         return self.overlaps(other) and not self.contains(other) and not other.contains(self)
 
 
+def offsets_of(spans: Sequence[Span]) -> Offsets:
+    """Spans as an array.  (N, 2)"""
+    return np.fromiter(chain.from_iterable(spans), np.int64, 2 * len(spans)).reshape(-1, 2)
+
+
+def spans_of(offsets: Offsets) -> tuple[Span, ...]:
+    """An array of ranges as spans.  (N, 2)"""
+    return tuple(map(Span._make, offsets.tolist()))
+
+
 @dataclass(frozen=True, slots=True)
 class Entity:
     """A labeled mention of one or several fragments. Score and meta do not affect equality."""
@@ -47,6 +63,10 @@ class Entity:
 
     def __post_init__(self) -> None:
         """Sorts the fragments, so that equal mentions are equal objects."""
+        if type(self.spans) is tuple and len(self.spans) == 1 and type(self.spans[0]) is Span:
+            start, end = self.spans[0]
+            if type(start) is int and type(end) is int:
+                return  # most are like this
         if not self.spans:
             raise ValueError(f"entity {self.label!r} has no fragment; give at least one (start, end)")
         object.__setattr__(self, "spans", tuple(sorted(Span(int(s), int(e)) for s, e in self.spans)))
@@ -150,18 +170,21 @@ class Sentence:
 
     A span counts if it starts in `core` and ends in `reach`; the other words are context, encoded but never predicted.
     `offsets` are the words' character ranges in the document, so that a predicted span has its place in the text.
+    `numbers` are the words in a `corpora.word_table`, where segmentation had one.
     """
 
     words: tuple[str, ...]
     entities: tuple[Entity, ...]
     core: Span
     reach: Span
-    offsets: tuple[Span, ...] = field(compare=False, repr=False)
+    offsets: Offsets = field(compare=False, repr=False)  # (L, 2)
     dataset: str = "main"
+    numbers: NDArray[np.int32] | None = field(default=None, compare=False, repr=False)  # (L,)
+    table: object | None = field(default=None, compare=False, repr=False)
 
     def characters(self, span: Span) -> Span:
         """A span of words as a span of characters of the document."""
-        return Span(self.offsets[span.start].start, self.offsets[span.end - 1].end)
+        return Span(int(self.offsets[span.start, 0]), int(self.offsets[span.end - 1, 1]))
 
 
 ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences", "label_studio_results"})

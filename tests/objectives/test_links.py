@@ -10,7 +10,7 @@ from wingspan.candidates.proposed import BUCKETS as PAIR_BUCKETS
 from wingspan.candidates.proposed import Proposed, bucket
 from wingspan.decoding import BUCKETS, Linkable, buckets, link_chances
 from wingspan.labels import LabelSet
-from wingspan.model import States
+from wingspan.model import States, fetch
 from wingspan.objectives import Sizes
 from wingspan.objectives.links import Links, possible
 from wingspan.objectives.proposing import Proposing
@@ -161,10 +161,12 @@ def test_links_are_scored_the_same_in_training_and_joining():
     objective = links(size=5).eval()
     states = states_of(SENTENCES)
     with torch.no_grad():
-        found, left, right, distance = objective.read_fragments(states, [0.5, 0.0, 2.0])
+        read = Linkable(*objective.read_fragments(states, [0.5, 0.0, 2.0]), np.zeros((2, 2)))
+        linkable = fetch(read)()
+        found = linkable.found
         assert set(found.label.tolist()) == {DRUG}
         first = np.flatnonzero(found.sentence == 0)
-        chances = link_chances(Linkable(found, left, right, distance, np.zeros((2, 2))), first)
+        chances = link_chances(linkable, first)
         start, end = (torch.from_numpy(part[first]) for part in (found.start, found.end))
         at = start * states.candidates.width + end - start - 1
         scores = objective.link_scores(states.features[:1, at], start[None], end[None])[0]

@@ -9,7 +9,7 @@ from torch import nn
 
 from wingspan.batch import entities_found
 from wingspan.encoders import Words
-from wingspan.model import States
+from wingspan.model import States, fetch
 from wingspan.objectives.tagging import Tagging
 from wingspan.text import Sentence
 
@@ -224,7 +224,7 @@ def test_reading_gives_back_what_the_tags_can_hold(overlap, crf, data):
     objective = tagger(overlap, crf=crf)
     assert loss_of(objective, states, [gold]).item() < 0.02
     arrays = arrays_of(inputs)
-    (found,) = entities_found(objective.decode(states), arrays, sizes().labels)
+    (found,) = entities_found(fetch(objective.decode(states))(), arrays, sizes().labels)
     assert sorted(found, key=str) == sorted(gold.entities, key=str)
 
 
@@ -249,7 +249,7 @@ def test_with_pieces_entities_are_whole_words():
     says = [[[B_DRUG, B_GENE, I_DRUG, B_GENE, OUT, B_DRUG, I_GENE]], [[OUT, B_DRUG, B_DRUG, B_GENE]]]
     assert read(tagger(), saying(inputs, says)) == [(0, 0, 3, DRUG), (0, 3, 7, GENE), (1, 3, 4, GENE)]
     arrays = arrays_of(inputs)
-    found = entities_found(tagger().decode(saying(inputs, says)), arrays, sizes().labels)
+    found = entities_found(fetch(tagger().decode(saying(inputs, says)))(), arrays, sizes().labels)
     assert [(e.label, e.start, e.end) for row in found for e in row] == [
         ("Drug", 0, 2),
         ("Gene", 2, 4),
@@ -279,7 +279,7 @@ def test_a_crf_gives_its_least_marginal_as_score():
 def test_thresholds_are_on_the_score():
     inputs = word_inputs([of_length(3)])
     states = saying(inputs, [[[B_DRUG, OUT, B_GENE]]], sure=2.0)
-    score = tagger().decode(states).score[0]
+    score = float(tagger().decode(states).score[0])
     assert len(read(tagger(), states, score - 0.01)) == 2
     assert read(tagger(), states, score + 0.01) == []
     assert read(tagger(), states, {"Gene": 0.99}) == [(0, 0, 1, DRUG)]
@@ -289,5 +289,5 @@ def test_nothing_found_is_empty_and_typed():
     inputs = word_inputs([of_length(2)])
     found = tagger().decode(saying(inputs, [[[OUT, OUT]]]))
     assert [len(part) for part in found[:5]] == [0] * 5
-    assert found.label.dtype.kind == "i"
+    assert found.label.dtype == torch.long
     assert found.score.dtype.kind == "f"

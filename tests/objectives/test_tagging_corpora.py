@@ -13,7 +13,7 @@ from tiny import arrays_of, sentence, sizes, targets_of, vectors, word_inputs
 
 from wingspan.batch import entities_found
 from wingspan.labels import LabelSet
-from wingspan.model import States
+from wingspan.model import States, fetch
 from wingspan.objectives.tagging import Tagging
 
 OWN = LabelSet({"one": ("A", "B"), "two": ("B", "C")}, annotates={"two": ("C",)})
@@ -94,6 +94,6 @@ def test_no_foreign_label_is_ever_read(types, shared, overlap, crf, thresholds, 
     torch.manual_seed(seed)
     tagging = Tagging(sizes(overlap, labels=labels), crf=crf, spread=30.0).eval()
     states = States(inputs, vectors(inputs, seed=seed))
-    found = entities_found(tagging.decode(states, thresholds), arrays_of(inputs), labels)
+    found = entities_found(fetch(tagging.decode(states, thresholds))(), arrays_of(inputs), labels)
     for name, entities in zip(labels.types, found, strict=True):
         assert {entity.label for entity in entities} <= set(labels.types[name])

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from old_collate import piece_units, word_units
 
-from wingspan.batch import Gold, Inputs, gold_spans, word_units
+from wingspan.batch import Gold, Inputs, gold_spans
 from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
 from wingspan.labels import LabelSet
@@ -45,8 +46,6 @@ def word_inputs(sentences: Sequence[Sentence]) -> Inputs:
 
 def piece_inputs(sentences: Sequence[Sentence], counts: Sequence[Sequence[int]]) -> Inputs:
     """Inputs with pieces as units: so many for each word."""
-    from wingspan.encoders.tokenize import piece_units
-
     units = piece_units(sentences, [[(7,) * count for count in row] for row in counts])
     none = np.zeros((len(sentences), 1), dtype=np.int64)
     return tensors(Inputs(tokens=none, token_mask=none > 0, unit_of_token=none, **units), "cpu")
