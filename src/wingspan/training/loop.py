@@ -229,7 +229,7 @@ def score(run: TrainingRun, accelerator: Accelerator) -> Scores | TypingScores:
     run.learner.eval()
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
     part = shared_out(run.data.dev, accelerator.num_processes)[accelerator.process_index]
-    with accelerator.autocast():
+    with accelerator.autocast(), sdpa_kernel(ATTENTION):
         predicted = recognizer.predict(part, batch_size=64)
     if accelerator.num_processes > 1:
         predicted = gather_object(predicted)
