@@ -230,7 +230,7 @@ def score(run: TrainingRun, accelerator: Accelerator) -> Scores | TypingScores:
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
     part = shared_out(run.data.dev, accelerator.num_processes)[accelerator.process_index]
     with accelerator.autocast(), sdpa_kernel(ATTENTION):
-        predicted = recognizer.predict(part, batch_size=64)
+        predicted = recognizer.predict(part, batch_size=64 if accelerator.device.type == "cpu" else None)
     if accelerator.num_processes > 1:
         predicted = gather_object(predicted)
     run.learner.train()
