@@ -278,7 +278,7 @@ def measured(system: Ours | Plain, rounds: list[Round], given: argparse.Namespac
 
 def profile(system: Ours | Plain) -> Row:
     """Launches, copies, waits and computing of the device in one step, over steps that are not a training's first."""
-    found = Profiler(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    found = Profiler(activities=[ProfilerActivity.CUDA])
     if isinstance(system, Ours):
         run = system.run(system.fitted(), ())
         with closing(loop.train(run, loop.accelerator_for(system.precision, system.device))) as progress:
@@ -294,19 +294,16 @@ def profile(system: Ours | Plain) -> Row:
                 (found.start if step == loop.CHECK_EVERY else found.stop)()
 
         system.train(watch)
-    host: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     computing = 0.0
     for event in found.events():
         if event.device_type == DeviceType.CPU:
-            host[event.name] += 1
+            counts["waits"] += "Synchronize" in event.name
         elif not event.is_user_annotation:
+            counts["copies" if event.name.startswith("Mem") else "launches"] += 1
             computing += event.time_range.elapsed_us()
-    figures = {"launches": "LaunchKernel", "copies": "cudaMemcpy", "waits": "Synchronize"}
-    counts = {name: sum(count for call, count in host.items() if part in call) for name, part in figures.items()}
-    steps = loop.CHECK_EVERY
-    return {name: round(count / steps, 1) for name, count in counts.items()} | {
-        "device_ms": round(computing / 1000 / steps, 2)
-    }
+    figures = {name: round(counts[name] / loop.CHECK_EVERY, 1) for name in ("launches", "copies", "waits")}
+    return figures | {"device_ms": round(computing / 1000 / loop.CHECK_EVERY, 2)}
 
 
 def in_small(given: argparse.Namespace) -> argparse.Namespace:
