@@ -194,6 +194,8 @@ LAYOUTS = frozenset({"bioc", "pubtator"})  # keys of `Document.meta` with passag
 
 def without_gold(document: Document) -> Document:
     """The document as a system may see it: without entities, and without the notes and relations that refer to them."""
+    if not document.entities and not document.meta:
+        return document
     kept = {key: value for key, value in document.meta.items() if key not in ABOUT_ENTITIES}
     meta = {key: _without_relations(value) if key in LAYOUTS else value for key, value in kept.items()}
     return replace(document, entities=(), meta=meta)
