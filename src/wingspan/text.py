@@ -183,7 +183,7 @@ class Sentence:
         return Span(int(self.offsets[span.start, 0]), int(self.offsets[span.end - 1, 1]))
 
 
-ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences"})
+ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences", "label_studio_results"})
 """Keys of `Document.meta` that refer to its entities."""
 LAYOUTS = frozenset({"bioc", "pubtator"})  # keys of `Document.meta` with passages, which may contain relations
 
