@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -107,14 +106,13 @@ def assert_same(
     tables: Tables | None = None,
 ) -> None:
     """The same sentences, and the same told of each entity."""
-    found = list(map(as_it_was, segment_rows(rows, cut, tables, gold)))
-    assert found == list(old.segment_rows(rows, cut, measure, gold))
     told: list[Any] = []
     told_before: list[Any] = []
+    found = segment_rows(rows, cut, tables, gold, lambda *outcome: told.append(outcome))
+    assert list(map(as_it_was, found)) == list(old.segment_rows(rows, cut, measure, gold))
     for document in rows:
-        list(old.segment(document, cut, measure, gold, lambda *outcome: told_before.append(outcome)))
-    alone = replace(cut, context="sentence")
-    list(segment_rows(rows, alone, tables, gold, lambda *outcome: told.append(outcome)))
+        if document.entities:
+            list(old.segment(document, cut, measure, gold, lambda *outcome: told_before.append(outcome)))
     assert told == told_before
 
 
@@ -224,9 +222,9 @@ def pieces_of(words: Sequence[str]) -> list[int]:
 
 @pytest.mark.skipif(not ROOT.is_dir(), reason="WINGSPAN_DATA does not name the folder of corpora")
 @pytest.mark.parametrize("path", [*FILES, *FOLDERS], ids=lambda path: str(path.relative_to(ROOT)))
-def test_all_corpora(path):
-    """As they are, in training; and their texts alone, in prediction."""
-    rows = list(read(path, detect(path), problems=Problems()))
+def test_the_beginnings_of_all_corpora(path):
+    """As they are, in training; and their texts alone, in prediction. `benchmarks/segmenting.py` has all of them."""
+    rows = list(islice(read(path, detect(path), problems=Problems()), 100))
     assert rows
     cut = Segmenting(max_length=64, overlap=8)
     assert_same(rows, cut, True)
