@@ -40,8 +40,9 @@ class Problems:
         self.messages.append(sentence)
 
     def note(self, path: Path | str, message: str) -> None:
-        """Reports a fact that loses nothing, such as the tagging scheme that was detected."""
-        self.notes.append(f"{path}: {message}")
+        """Reports a fact that loses nothing, such as the tagging scheme that was detected; a repetition is left out."""
+        if (note := f"{path}: {message}") not in self.notes[-1:]:
+            self.notes.append(note)
 
 
 BYTE_ORDER_MARK = "\ufeff"
