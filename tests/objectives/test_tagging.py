@@ -290,4 +290,4 @@ def test_nothing_found_is_empty_and_typed():
     found = tagger().decode(saying(inputs, [[[OUT, OUT]]]))
     assert [len(part) for part in found[:5]] == [0] * 5
     assert found.label.dtype == torch.long
-    assert found.score.dtype.kind == "f"
+    assert found.score.dtype == torch.double

@@ -159,12 +159,12 @@ class _Block(NamedTuple):
         lengths = (len(document.text) + 1 for document in documents)
         starts = np.fromiter(accumulate(lengths, initial=0), np.int64, len(documents) + 1)
         given = np.array([document.words is not None for document in documents])
-        parts = [offsets_of(d.words) + start for d, start in zip(documents, starts, strict=False) if d.words]
-        if not given.all():
-            found = SPLITTERS[splitter](text)
-            parts.append(found[~given[np.searchsorted(starts, found[:, 0], "right") - 1]] if given.any() else found)
-        words = np.concatenate([NO_WORDS, *parts])
-        if given.any() and not given.all():
+        words = NO_WORDS if given.all() else SPLITTERS[splitter](text)
+        if given.any():
+            known = [offsets_of(document.words) for document in documents if document.words is not None]
+            moved = np.concatenate(known) + np.repeat(starts[:-1][given], [len(each) for each in known])[:, None]
+            found = words[~given[np.searchsorted(starts, words[:, 0], "right") - 1]]
+            words = np.concatenate([found, moved])
             words = words[words[:, 0].argsort(kind="stable")]
         return cls(documents, text, starts[:-1], words, np.searchsorted(words[:, 0], starts))
 
@@ -215,9 +215,9 @@ def _pools(documents: Iterable[Document]) -> Iterator[list[Document]]:
 def _parts(document: Document, splitter: str) -> Iterator[tuple[Offsets, bool]]:
     """The words of a long document part by part, and whether they are the last."""
     if document.words is not None:
-        for at in range(0, max(len(document.words), 1), BLOCK_WORDS):
-            past = at + BLOCK_WORDS
-            yield offsets_of(document.words[at:past]), past >= len(document.words)
+        given = offsets_of(document.words)
+        for at in range(0, max(len(given), 1), BLOCK_WORDS):
+            yield given[at : at + BLOCK_WORDS], at + BLOCK_WORDS >= len(given)
         return
     at, size = 0, BLOCK_CHARACTERS
     while True:

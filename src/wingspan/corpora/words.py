@@ -141,7 +141,7 @@ SPLITTERS: dict[str, Splitter] = {"words": find_words, "whitespace": find_unspac
 # Documents in words, for formats that count in words
 
 
-def word_spans(document: Document) -> tuple[Span, ...]:
+def word_spans(document: Document) -> Sequence[Span]:
     """The given words of the document, or the splitter's."""
     return split_words(document.text) if document.words is None else document.words
 
@@ -157,8 +157,7 @@ class WordRanges:
     def __init__(self, words: Sequence[Span]) -> None:
         """Takes the words in the order of the text."""
         self.words = words
-        self._starts = [word.start for word in words]
-        self._ends = [word.end for word in words]
+        self._starts, self._ends = offsets_of(words).T.tolist()
 
     def touched(self, span: Span) -> Span:
         """The words that share a character with the span; empty (start == end) if there is none."""

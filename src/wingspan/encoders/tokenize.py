@@ -10,7 +10,7 @@ from wingspan.batch import Tokenize
 
 PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
 CHARACTERS_PER_WORD = 256
-WORDS_PER_BLOCK = 1024  # enough to make a call cheap, few enough for several processors
+WORDS_PER_CALL = 8192  # bounds the memory of a call
 
 
 CorpusToken = Literal["end", "unknown"]
@@ -76,10 +76,10 @@ class PieceTokenize(Tokenize):
         return [encode([word], is_pretokenized=True, add_special_tokens=False).ids for word in words]
 
     def _together(self, words: Sequence[str]) -> Iterator[Sequence[int]]:
-        """Many words in one call, several blocks in parallel, outside the interpreter's lock."""
-        blocks = [words[at : at + WORDS_PER_BLOCK] for at in range(0, len(words), WORDS_PER_BLOCK)]
-        cut = self.backend.encode_batch(blocks, is_pretokenized=True, add_special_tokens=False)
-        for block, found in zip(blocks, cut, strict=True):
+        """Many words in one call, which costs less than half."""
+        for at in range(0, len(words), WORDS_PER_CALL):
+            block = words[at : at + WORDS_PER_CALL]
+            found = self.backend.encode(block, is_pretokenized=True, add_special_tokens=False)
             ids = found.ids
             edges = np.searchsorted(found.word_ids, np.arange(len(block) + 1)).tolist()
             yield from (ids[start:end] for start, end in pairwise(edges))

@@ -163,7 +163,7 @@ class Tagging(Objective):
         kind = (tags - 1) // 2 if self.one_layer else torch.arange(self.layers, device=tags.device)[:, None]
         label = self._class_of[kind.clamp(min=0).expand_as(tags)]  # (B, G, L)
         score = least.double()
-        shown = score if temperature == 1.0 else torch.sigmoid(log_odds(score) / temperature)
+        shown = score if temperature == 1.0 else 1 / (1 + torch.exp(-log_odds(score) / temperature))
         enough = begins & (shown >= limits(self.names, thresholds, 0.0, shown)[label])
         enough &= self._answers[inputs.dataset[:, None, None], label]
         place, total = where(enough, room)

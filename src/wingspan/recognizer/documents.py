@@ -36,15 +36,15 @@ def as_document(text: Text, number: int, split: bool) -> Document:
 class PartialDocument:
     """A document and the entities found in it so far."""
 
-    document: Document
+    document: Document  # as it was given
+    model_input: Document = field(init=False)
+    """The document as the model may see it."""
     entities: list[Entity] = field(default_factory=list)  # in code points
     open_sentences: int = 0  # sentences in the pool that are not predicted yet
     segmented: bool = False  # whether all its sentences are in the pool or predicted
 
-    @property
-    def model_input(self) -> Document:
-        """The document as the model may see it: without gold."""
-        return without_gold(self.document)
+    def __post_init__(self) -> None:
+        self.model_input = without_gold(self.document)
 
     def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
         """Adds the entities of one of its sentences."""
@@ -68,11 +68,11 @@ class UntypedDocument(PartialDocument):
     which also types fragments one by one.
     """
 
-    @property
-    def model_input(self) -> Document:
-        """The document with all fragments, each once, without their labels."""
+    def __post_init__(self) -> None:
+        """The model sees all fragments, each once, without their labels."""
         spans = enumerate(self._spans())
-        return replace(self.document, entities=tuple(Entity(str(number), (span,)) for number, span in spans))
+        entities = tuple(Entity(str(number), (span,)) for number, span in spans)
+        self.model_input = replace(self.document, entities=entities)
 
     def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
         """Adds the possible types of one sentence's spans, in words, with their chances, at the boundaries given."""

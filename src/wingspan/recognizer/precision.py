@@ -1,9 +1,13 @@
 """The number type that prediction computes in."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, get_args
 
 import torch
+from torch.nn.attention import sdpa_kernel
+
+from wingspan.layers.autocast import ATTENTION
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """`auto` is bfloat16 on a GPU that computes in it, where it finds the same entities, and float32 elsewhere."""
@@ -19,8 +23,11 @@ def number_type(precision: Precision, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if able and precision != "float32" else torch.float32
 
 
-def computing_in(dtype: torch.dtype, device: torch.device) -> AbstractContextManager[object]:
+@contextmanager
+def computing_in(dtype: torch.dtype, device: torch.device) -> Iterator[None]:
     """While it lasts, products are computed in this type, unless the caller has already chosen one with autocast."""
     if dtype == torch.float32 or torch.is_autocast_enabled(device.type):
-        return nullcontext()
-    return torch.autocast(device.type, dtype)
+        yield
+        return
+    with torch.autocast(device.type, dtype), sdpa_kernel(ATTENTION):
+        yield
