@@ -21,7 +21,7 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,11 +40,10 @@ from transformers.utils import logging as transformers_logging
 
 from measuring import versions
 from training_runs import gold
-from wingspan.batch import batches
+from wingspan.batch import Collate, batches
 from wingspan.corpora.segment import segment_all
 from wingspan.text import Document, Sentence
 from wingspan.training import loop
-from wingspan.training.ahead import Ahead
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.run import prepare
 
@@ -145,7 +144,8 @@ class Ours:
 def watched(stages: Stages, learner: Any) -> Iterator[None]:
     """Lets the functions that the loop calls add their seconds to the stages."""
     places: list[tuple[str, Any, str]] = [
-        ("batches", Ahead, "take"),
+        ("batches", Collate, "__call__"),
+        ("copy", loop, "Packed"),
         ("copy", loop, "tensors"),
         ("forward", learner, "forward"),
         ("backward", loop.Update, "backward"),
@@ -278,14 +278,14 @@ def measured(system: Ours | Plain, rounds: list[Round], given: argparse.Namespac
 
 def profile(system: Ours | Plain) -> Row:
     """Launches, copies, waits and computing of the device in one step, over steps that are not a training's first."""
-    found = Profiler(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    found = Profiler(activities=[ProfilerActivity.CUDA])
     if isinstance(system, Ours):
         run = system.run(system.fitted(), ())
-        with closing(loop.train(run, loop.accelerator_for(system.precision, system.device))) as progress:
-            next(progress)  # the loop looks at its losses after some steps, and has waited for the device then
-            found.start()
-            next(progress)
-            found.stop()
+        progress = loop.train(run, loop.accelerator_for(system.precision, system.device))
+        next(progress)  # the loop looks at its losses after some steps, and has waited for the device then
+        found.start()
+        next(progress)
+        found.stop()
     else:
 
         def watch(step: int) -> None:
@@ -294,19 +294,16 @@ def profile(system: Ours | Plain) -> Row:
                 (found.start if step == loop.CHECK_EVERY else found.stop)()
 
         system.train(watch)
-    host: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     computing = 0.0
     for event in found.events():
         if event.device_type == DeviceType.CPU:
-            host[event.name] += 1
+            counts["waits"] += "Synchronize" in event.name
         elif not event.is_user_annotation:
+            counts["copies" if event.name.startswith("Mem") else "launches"] += 1
             computing += event.time_range.elapsed_us()
-    figures = {"launches": "LaunchKernel", "copies": "cudaMemcpy", "waits": "Synchronize"}
-    counts = {name: sum(count for call, count in host.items() if part in call) for name, part in figures.items()}
-    steps = loop.CHECK_EVERY
-    return {name: round(count / steps, 1) for name, count in counts.items()} | {
-        "device_ms": round(computing / 1000 / steps, 2)
-    }
+    figures = {name: round(counts[name] / loop.CHECK_EVERY, 1) for name in ("launches", "copies", "waits")}
+    return figures | {"device_ms": round(computing / 1000 / loop.CHECK_EVERY, 2)}
 
 
 def in_small(given: argparse.Namespace) -> argparse.Namespace:
