@@ -7,10 +7,12 @@ from functools import wraps
 from glob import glob
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.models import CommandInfo
+
+from wingspan import __version__
 
 OUTPUTS = ("output", "json", "report")
 """The names of parameters that say where to write; all others may name something to read."""
@@ -70,8 +72,19 @@ app = Verbs(
 )
 
 
+def show_version(asked: bool) -> None:
+    """Prints the version and ends."""
+    if asked:
+        print(f"wingspan {__version__}")
+        raise typer.Exit
+
+
 @app.callback(help=app.info.help)
-def commands() -> None:
+def commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Keeps the verb in the command line where only one is loaded."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.cli.compare import name_systems, read_systems
-from wingspan.cli.options import BatchSize, Device, Json, Parts, Threads, pairs, trusted, use_threads
+from wingspan.cli.options import BatchSize, Device, Json, NoProgress, Parts, Threads, pairs, trusted, use_threads
 from wingspan.cli.score import documents
 from wingspan.corpora.formats import keep_apart, write_predictions
 from wingspan.evaluation.scores import Scores, recognition
@@ -81,6 +81,7 @@ def analyze(
     parts: Parts = None,
     device: Device = None,
     threads: Threads = None,
+    no_progress: NoProgress = False,
 ) -> None:
     """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
     from wingspan.report import ReportOptions, from_documents, report_of
@@ -89,7 +90,7 @@ def analyze(
 
     console = Console(stderr=json == Path("-"))
     options = ReportOptions(output / "figures", samples, seed, attribute, quantiles)
-    with steps(console) as step:
+    with steps(console, not no_progress) as step:
         if model is not None and corpus is not None and gold is None and not predicted:
             from wingspan.recognizer import Recognizer
             from wingspan.report.scores import typing_accuracy
@@ -108,7 +109,7 @@ def analyze(
             training = documents(train, format) if train is not None else None
             step("predicting")
             predict = partial(recognizer.predict, batch_size=batch_size)
-            found = predict(truth)
+            found = list(tracked(recognizer.predict_stream(truth, batch_size=batch_size), len(truth), step))
             remove_report(output)
             output.mkdir(parents=True, exist_ok=True)
             write_predictions(found, output / PREDICTIONS)
@@ -133,9 +134,10 @@ def analyze(
         elif model is None and corpus is None and gold is not None and predicted:
             step("reading")
             named = name_systems(predicted)
-            systems = read_systems(named, predicted_format or format)
+            truth = documents(gold, format)
+            systems = read_systems(named, truth, predicted_format or format)
             training = documents(train, format) if train is not None else None
-            subject = Subject.of(documents(gold, format), systems, training, allow_missing=allow_missing)
+            subject = Subject.of(truth, systems, training, allow_missing=allow_missing)
             remove_report(output)
             sections = from_documents(subject, options, step)
             title = f"{gold.stem}: {', '.join(named)}"
@@ -171,13 +173,21 @@ def remove_report(output: Path) -> None:
 
 
 @contextmanager
-def steps(console: Console) -> Iterator[Step]:
+def steps(console: Console, progress: bool = True) -> Iterator[Step]:
     """Shows the current step, on a terminal only."""
-    if not console.is_terminal:
+    if not (progress and console.is_terminal):
         yield lambda _: None
         return
     with console.status("starting") as status:
         yield status.update
+
+
+def tracked(documents: Iterable[Document], total: int, step: Step) -> Iterator[Document]:
+    """Counts the predicted documents for a person who waits."""
+    for number, document in enumerate(documents, 1):
+        if number % 10 == 0:
+            step(f"predicting: {number:,} of {total:,} documents")
+        yield document
 
 
 # With a model: collected spans, generated entities, several corpora.

@@ -109,7 +109,7 @@ def show(result: Conversion, target: Path, console: Console) -> None:
     found = f"{counted(result.documents, 'document')}, {counted(result.entities, 'entity', 'entities')}"
     lines = [f"{target}: {found}, in {result.target_format}"]
     if result.flattened:
-        lines.append(f"removed by --flatten: {result.flattened:,} entities")
+        lines.append(f"removed by --flatten: {counted(result.flattened, 'entity', 'entities')}")
     lines += loss_lines(result.losses, result.target_format)
     if result.problems:
         lines.append(f"left out: {len(result.problems):,} records or entities that do not fit")

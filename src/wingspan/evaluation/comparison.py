@@ -172,7 +172,8 @@ def compare(
     if table.coarse:
         notes.append(table.coarse)
     if len(table.units) < FEW:
-        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
+        few = f"{len(table.units)} document{'' if len(table.units) == 1 else 's'}"
+        notes.append(f"with {few} intervals and p-values are rough; {FEW} or more are better")
     several = [name for name, runs in systems.items() if len(runs) > 1]
     single = [name for name, runs in systems.items() if len(runs) == 1]
     if several and single:

@@ -338,6 +338,7 @@ def losses_figure(table: Sequence[geometry.EpochLoss]) -> Any:
             color = PALETTE[at % len(PALETTE)]
             handles += panel.plot(epochs, values, color=color, marker=".", label=short_name(name))
         panel.set(xlabel="epoch", ylabel="loss")
+        panel.xaxis.get_major_locator().set_params(integer=True)
         note_if_empty(panel, table)
         if any(row.dev is not None for row in table):
             other = panel.twinx()

@@ -6,12 +6,13 @@ Everything about the data that a training settles before it looks at the recipe 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from wingspan.corpora.formats import read
+from wingspan.corpora.formats.jsonl import documents_of_records
 from wingspan.corpora.leaks import Leaks, OnLeak, find_leaks
 from wingspan.corpora.lexicon import Lexicon, load
 from wingspan.corpora.lexicon.synonyms import found_synonyms
@@ -22,7 +23,7 @@ from wingspan.text import Document
 from wingspan.training.multi_corpus import CorporaPlan, read_corpora
 from wingspan.views.console import counted
 
-Corpus = str | Path | Sequence[Document]
+Corpus = str | Path | Sequence[Document] | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,27 @@ def corpora_of(
 
 def gather(train: Any, dev: Corpus | None, test: Corpus | None, format: str | None) -> Corpora:
     """The corpora of files or documents; `train` may be a list of files."""
-    parts: list[Any] = [train] if isinstance(train, str | Path) else list(train)
-    if parts and all(isinstance(part, str | Path) for part in parts):
-        parts = [document for path in parts for document in documents_of(path, format)]
-    return Corpora(parts, documents_of(dev, format), documents_of(test, format))
+    several = isinstance(train, list | tuple) and train and all(isinstance(part, str | Path) for part in train)
+    parts = [document for path in (train if several else [train]) for document in documents_of(path, format, "train")]
+    return Corpora(parts, documents_of(dev, format, "dev"), documents_of(test, format, "test"))
 
 
-def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:
-    """A file's documents, or the documents themselves."""
+def documents_of(corpus: Corpus | None, format: str | None, part: str = "corpus") -> list[Document]:
+    """A file's documents, or the documents themselves, or those of dictionaries as in JSON-lines."""
     if corpus is None:
         return []
     if not isinstance(corpus, str | Path):
-        return list(corpus)
+        if not isinstance(corpus, Iterable):
+            raise TypeError(f"{part} is of type {type(corpus).__name__}; give a file, documents, or dictionaries")
+        given: list[Any] = list(corpus)
+        if all(isinstance(each, Mapping) for each in given):
+            return list(documents_of_records(given, part))
+        odd = next((each for each in given if not isinstance(each, Document)), None)
+        if odd is not None:
+            raise TypeError(
+                f"{part} holds a value of type {type(odd).__name__}; give wingspan.Document or dictionaries"
+            )
+        return given
     documents = list(read(corpus, format))
     if not documents:
         raise ValueError(f"{corpus}: there are no documents in it; check the file, and its format with --format")

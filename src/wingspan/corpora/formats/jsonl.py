@@ -24,6 +24,16 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
             problems.add(path, line, f"{misfit}; mend the record, or leave it out with --on-error skip")
 
 
+def documents_of_records(given: Iterable[Mapping[str, Any]], name: str) -> Iterator[Document]:
+    """The documents of records that are in memory; `name` is where a complaint places them."""
+    problems = Problems()
+    for number, record in enumerate(given, 1):
+        try:
+            yield _document(dict(record), RecordRef(Path(name), number, number, problems))
+        except Misfit as misfit:
+            problems.add(name, number, f"{misfit}; mend the record")
+
+
 def _document(record: Json, ref: RecordRef) -> Document:
     others: Json = {
         "dataset": records.text_of(record.get("dataset", "main"), "dataset"),
