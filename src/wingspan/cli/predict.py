@@ -25,7 +25,7 @@ from wingspan.corpora.formats import (
     read,
     write_predictions,
 )
-from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit
+from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit, loss_lines
 from wingspan.corpora.formats.jsonl import record_of_prediction
 from wingspan.corpora.formats.records import dumps
 from wingspan.decoding import Overlap
@@ -95,10 +95,8 @@ def predict(
     )
     if output is not None and target is not None:
         write_predictions(predicted.fitted(target, output, lossy), output, target, version_of(recognizer))
-        if changed := described(predicted.lost, of_entities=True):
-            say(console, f"changed for {target.name}: {changed}")
-        if not_kept := described(predicted.lost, of_entities=False):
-            say(console, f"not kept by {target.name}: {not_kept}")
+        for line in loss_lines(predicted.lost, target.name):
+            say(console, line)
     elif console.is_terminal:
         labels = sorted({label for types in recognizer.labels.types.values() for label in types})
         for document in predicted:
