@@ -21,7 +21,7 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,11 +40,10 @@ from transformers.utils import logging as transformers_logging
 
 from measuring import versions
 from training_runs import gold
-from wingspan.batch import batches
+from wingspan.batch import Collate, batches
 from wingspan.corpora.segment import segment_all
 from wingspan.text import Document, Sentence
 from wingspan.training import loop
-from wingspan.training.ahead import Ahead
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.run import prepare
 
@@ -145,7 +144,8 @@ class Ours:
 def watched(stages: Stages, learner: Any) -> Iterator[None]:
     """Lets the functions that the loop calls add their seconds to the stages."""
     places: list[tuple[str, Any, str]] = [
-        ("batches", Ahead, "take"),
+        ("batches", Collate, "__call__"),
+        ("copy", loop, "Packed"),
         ("copy", loop, "tensors"),
         ("forward", learner, "forward"),
         ("backward", loop.Update, "backward"),
@@ -281,11 +281,11 @@ def profile(system: Ours | Plain) -> Row:
     found = Profiler(activities=[ProfilerActivity.CUDA])
     if isinstance(system, Ours):
         run = system.run(system.fitted(), ())
-        with closing(loop.train(run, loop.accelerator_for(system.precision, system.device))) as progress:
-            next(progress)  # the loop looks at its losses after some steps, and has waited for the device then
-            found.start()
-            next(progress)
-            found.stop()
+        progress = loop.train(run, loop.accelerator_for(system.precision, system.device))
+        next(progress)  # the loop looks at its losses after some steps, and has waited for the device then
+        found.start()
+        next(progress)
+        found.stop()
     else:
 
         def watch(step: int) -> None:

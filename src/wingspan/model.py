@@ -155,8 +155,8 @@ class Packed:
         self.kinds = [list(group) for _, group in groupby(arrays, key=lambda array: array.dtype)]
         size = sum(array.nbytes for array in arrays)
         self.room = torch.empty(size, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
-        for array, part in self._parts(self.room):
-            part.numpy()[...] = array
+        for arrays, kind in self._kinds(self.room):
+            np.concatenate([array.ravel() for array in arrays], out=kind.numpy())
 
     def on(self, device: torch.device | str) -> Any:
         """The batch with tensors on a device, all of them in one block of its memory."""
@@ -165,8 +165,12 @@ class Packed:
 
     def _parts(self, room: Tensor) -> Iterator[tuple[Array, Tensor]]:
         """Each array, and the part of the room that is its own."""
-        kinds = room.split([sum(array.nbytes for array in arrays) for arrays in self.kinds])
-        for arrays, kind in zip(self.kinds, kinds, strict=True):
-            typed = kind.view(torch.from_numpy(np.empty(0, arrays[0].dtype)).dtype)
-            for array, part in zip(arrays, typed.split([array.size for array in arrays]), strict=True):
+        for arrays, kind in self._kinds(room):
+            for array, part in zip(arrays, kind.split([array.size for array in arrays]), strict=True):
                 yield array, part.view(array.shape)
+
+    def _kinds(self, room: Tensor) -> Iterator[tuple[list[Array], Tensor]]:
+        """The arrays of each type, and their part of the room."""
+        parts = room.split([sum(array.nbytes for array in arrays) for arrays in self.kinds])
+        for arrays, part in zip(self.kinds, parts, strict=True):
+            yield arrays, part.view(torch.from_numpy(np.empty(0, arrays[0].dtype)).dtype)

@@ -20,7 +20,7 @@ from wingspan.views.tables import print_scores
 
 def model_and_corpus(inputs: Sequence[str], model: str | None) -> tuple[str, Path]:
     """The two arguments in either order, or the corpus alone beside `--model`."""
-    if len(inputs) != (2 if model is None else 1):
+    if len(inputs) != (2 if model is None else 1) or "" in inputs:  # which would be this folder
         raise ValueError("give a model and a corpus: wingspan evaluate MODEL CORPUS, or CORPUS --model MODEL")
     if model is not None:
         return model, Path(inputs[0])

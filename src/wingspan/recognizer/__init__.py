@@ -17,7 +17,7 @@ from wingspan.checkpoint import model_card
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
 from wingspan.evaluation.calibration import Calibration
-from wingspan.files import staged_folder
+from wingspan.files import staged_folder, stored_object
 from wingspan.labels import LabelSet
 from wingspan.model import Packed, States, fetch, tensors
 from wingspan.objectives import Thresholds, threshold_of
@@ -92,9 +92,9 @@ class Recognizer:
         if not folder.is_dir():
             folder = checkpoint.download(str(name), revision)
         recipe, labels, learner = checkpoint.load(folder, parts)
-        facts = checkpoint.read_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
+        facts = stored_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
         path = folder / checkpoint.CALIBRATION
-        calibration = Calibration.from_dict(checkpoint.read_object(path), path) if path.is_file() else None
+        calibration = Calibration.from_dict(stored_object(path), path) if path.is_file() else None
         return cls(recipe, labels, learner, device=device, precision=precision, facts=facts, calibration=calibration)
 
     def save_pretrained(self, folder: str | Path) -> None:

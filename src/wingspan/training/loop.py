@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from accelerate.utils import DistributedDataParallelKwargs, gather_object
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from wingspan.batch import Batch, Collate, batches
+from wingspan.batch import Collate, batches
 from wingspan.checkpoint import write_weights
 from wingspan.evaluation.scores import Scores, TypingScores, headline, measure
 from wingspan.labels import LabelSet
@@ -32,7 +31,6 @@ from wingspan.model import Packed, tensors
 from wingspan.recipe import Learner, Phase, Recipe, TrainSettings
 from wingspan.recognizer import Recognizer, usable_device
 from wingspan.text import Document, Sentence
-from wingspan.training.ahead import Ahead
 from wingspan.training.multi_corpus import epoch_batches
 from wingspan.training.state import Position, latest_state, load_position, load_state, save_state
 
@@ -75,7 +73,7 @@ class TrainingRun:
     resume: bool = False
 
 
-def train(run: TrainingRun, accelerator: Accelerator) -> Generator[Progress, None, None]:
+def train(run: TrainingRun, accelerator: Accelerator) -> Iterator[Progress]:
     """Trains phase by phase. Every random draw of a step follows from (seed, phase, epoch, step)."""
     plans = [plan(run, number) for number in range(len(run.recipe.phases))]
     steps = sum(optimizer_steps(epochs, run.recipe.train.together) for epochs in plans)
@@ -90,12 +88,11 @@ def train(run: TrainingRun, accelerator: Accelerator) -> Generator[Progress, Non
             load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
             state = None
         before = sum(map(len, plans[:number]))
-        with closing(
-            train_phase(run, accelerator, learner, optimizer, phase, plans[number], position, steps, before)
-        ) as phase_progress:
-            for progress in phase_progress:
-                position = progress.position
-                yield progress
+        for progress in train_phase(
+            run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
+        ):
+            position = progress.position
+            yield progress
         if run.states and accelerator.is_main_process:
             folder = run.states / f"phase-{number + 1}"  # for analyses, with objectives that prediction does not need
             folder.mkdir(parents=True, exist_ok=True)
@@ -146,76 +143,62 @@ def train_phase(
     position: Position,
     steps: int,
     before: int,
-) -> Generator[Progress, None, None]:
+) -> Iterator[Progress]:
     """One phase from the given position on; `before` counts the epochs of earlier phases."""
     settings, device = run.recipe.train, accelerator.device
     terms = phase.terms or tuple(run.recipe.terms)
+    collate = collator(run.recipe, run.labels, run.learner)
     update = Update(run.learner, optimizer, settings.clip, accelerator.scaler)
     total = optimizer_steps(epochs, settings.together)
     done = optimizer_steps(epochs[: position.epoch], settings.together) + math.ceil(position.step / settings.together)
-    mine = partial(part_of, number=accelerator.process_index, processes=accelerator.num_processes)
-    make = partial(arrays_of, collator(run.recipe, run.labels, run.learner), run.data.sentences, device)
-    with Ahead(make, (mine(whole) or whole[:1] for whole in batches_from(position, epochs))) as ahead:
-        for epoch in range(position.epoch, len(epochs)):
-            if settings.patience is not None and position.stale >= settings.patience:
-                return
-            learner.train()
-            losses = Losses(terms)
-            for step in range(position.step, len(epochs[epoch])):
-                seed_draws(step_seed(run.seed, position.phase, epoch, step, accelerator.process_index), device)
-                batch = tensors(ahead.take(), device)
-                moment = Moment(position.phase, before + epoch, position.total, steps, step)
-                first = step - step % settings.together
-                together = min(settings.together, len(epochs[epoch]) - first)  # batches that share this optimizer step
-                goes_on = step + 1 - first < together
-                with accelerator.no_sync(learner) if goes_on else nullcontext():
-                    with accelerator.autocast(), sdpa_kernel(ATTENTION), idle(not mine(epochs[epoch][step])):
-                        parts = learner(batch.inputs, batch.gold, batch.targets, terms, moment)
-                    ahead.start()  # Python rests during the backward pass
-                    update.backward(parts["loss"], settings.share(together))
-                losses.add(parts)
-                if goes_on:
-                    continue
-                where = (position.total, steps) if settings.schedule_over == "run" else (done, total)
-                set_rates(optimizer, rate_factor(*where, settings))
-                if not settings.correct_bias:
-                    leave_uncorrected(optimizer, done)
-                update.step()
-                done += 1
-                position = replace(position, epoch=epoch, step=step + 1, total=position.total + 1)
-                if position.total % CHECK_EVERY == 0:
-                    yield Progress(position, steps, losses.means(position), None, False)
-                if settings.checkpoint_steps and position.total % settings.checkpoint_steps == 0 and run.states:
-                    losses.means(position)  # a state with broken weights is never kept
-                    check_weights(run.learner, position)
-                    if accelerator.is_main_process:
-                        save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
-            means = losses.means(position)
-            check_weights(run.learner, position)
-            learned = run.recipe.read_with in terms  # else there is nothing new to score
-            scores = score(run, accelerator) if run.data.dev and learned else None
-            rises = scores is None or position.best is None or headline(scores) > position.best
-            keep = rises or (scores is not None and headline(scores) == position.best)  # of equals the longer trained
-            best = position.best if scores is None or not rises else headline(scores)
-            position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if rises else position.stale + 1)
-            yield Progress(position, steps, means, scores, keep)
-            # after the consumer has saved the best model: a resumed run relies on it
-            if run.states and accelerator.is_main_process:
-                save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
-
-
-def batches_from(position: Position, epochs: list[list[list[int]]]) -> Iterator[list[int]]:
-    """The batches of a phase that are not trained on yet."""
     for epoch in range(position.epoch, len(epochs)):
-        yield from epochs[epoch][position.step if epoch == position.epoch else 0 :]
-
-
-def arrays_of(
-    collate: Collate, sentences: Sequence[Sentence], device: torch.device, chosen: Sequence[int]
-) -> Batch | Packed:
-    """The batch of the chosen sentences, ready for the device."""
-    batch = collate([sentences[at] for at in chosen])._replace(sentences=())
-    return Packed(batch) if device.type == "cuda" else batch
+        if settings.patience is not None and position.stale >= settings.patience:
+            return
+        learner.train()
+        losses = Losses(terms)
+        for step in range(position.step, len(epochs[epoch])):
+            seed_draws(step_seed(run.seed, position.phase, epoch, step, accelerator.process_index), device)
+            whole = epochs[epoch][step]
+            mine = part_of(whole, accelerator.process_index, accelerator.num_processes)
+            batch = collate([run.data.sentences[i] for i in mine or whole[:1]])._replace(sentences=())
+            batch = tensors(Packed(batch) if device.type == "cuda" else batch, device)
+            moment = Moment(position.phase, before + epoch, position.total, steps, step)
+            first = step - step % settings.together
+            together = min(settings.together, len(epochs[epoch]) - first)  # batches that share this optimizer step
+            goes_on = step + 1 - first < together
+            with accelerator.no_sync(learner) if goes_on else nullcontext():
+                with accelerator.autocast(), sdpa_kernel(ATTENTION), idle(not mine):
+                    parts = learner(batch.inputs, batch.gold, batch.targets, terms, moment)
+                update.backward(parts["loss"], settings.share(together))
+            losses.add(parts)
+            if goes_on:
+                continue
+            where = (position.total, steps) if settings.schedule_over == "run" else (done, total)
+            set_rates(optimizer, rate_factor(*where, settings))
+            if not settings.correct_bias:
+                leave_uncorrected(optimizer, done)
+            update.step()
+            done += 1
+            position = replace(position, epoch=epoch, step=step + 1, total=position.total + 1)
+            if position.total % CHECK_EVERY == 0:
+                yield Progress(position, steps, losses.means(position), None, False)
+            if settings.checkpoint_steps and position.total % settings.checkpoint_steps == 0 and run.states:
+                losses.means(position)  # a state with broken weights is never kept
+                check_weights(run.learner, position)
+                if accelerator.is_main_process:
+                    save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
+        means = losses.means(position)
+        check_weights(run.learner, position)
+        learned = run.recipe.read_with in terms  # else there is nothing new to score
+        scores = score(run, accelerator) if run.data.dev and learned else None
+        rises = scores is None or position.best is None or headline(scores) > position.best
+        keep = rises or (scores is not None and headline(scores) == position.best)  # of equals the longer trained one
+        best = position.best if scores is None or not rises else headline(scores)
+        position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if rises else position.stale + 1)
+        yield Progress(position, steps, means, scores, keep)
+        # after the consumer has saved the best model: a resumed run relies on it
+        if run.states and accelerator.is_main_process:
+            save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
 
 
 def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
