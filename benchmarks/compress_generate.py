@@ -15,6 +15,7 @@ import argparse
 import gzip
 import json
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ SETTINGS = (
 )
 COMPARED = (*SETTINGS, "supvib-proposals")
 GENERATES = ("supvib-spanreco", "all")
-# corpus: folder, label, lexicon
-CORPORA = {
-    "ncbi-disease": ("ncbi-disease", "Disease", "diseases.sqlite"),
-    "bc5cdr-disease": ("bc5cdr", "Disease", "diseases.sqlite"),
-    "bc5cdr-chemical": ("bc5cdr", "Chemical", "chemicals.sqlite"),
+# corpus: folder, label, knowledge bases with names for its entities
+CORPORA: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
+    "ncbi-disease": ("ncbi-disease", "Disease", ("mesh", "doid", "mondo")),
+    "bc5cdr-disease": ("bc5cdr", "Disease", ("mesh", "doid", "mondo")),
+    "bc5cdr-chemical": ("bc5cdr", "Chemical", ("mesh",)),
+    "genia": ("genia", None, ("mesh", "hgnc")),
 }
+FOLDS = ("hyphen", "plural")
 # hiding words and dropping out span vectors was chosen for this encoder on these corpora's dev sets (tune_bundling.sh)
 SAME = {
     "overlap": "flat",
@@ -45,7 +48,33 @@ SAME = {
     "encoder.word_dropout": "0.15",
     "spans.dropout": "0.3",
 }
+OWN = {"genia": {"overlap": "nested", "train.epochs": "6"}}
 ALONE = {"phases.0.epochs": "2"}
+
+
+def build(given: argparse.Namespace) -> None:
+    """A lexicon for each corpus: names of knowledge bases and synonyms in the training part, hyphens and plurals folded.
+
+    Only concepts that some entity of the corpus has the name of are kept: nothing asks for the others.
+    """
+    from wingspan.corpora.lexicon import Lexicon, coverage, term_key
+    from wingspan.corpora.lexicon.concepts import read_concepts
+    from wingspan.corpora.lexicon.synonyms import found_synonyms
+    from wingspan.files import Problems
+
+    given.lexicons.mkdir(parents=True, exist_ok=True)
+    for corpus in given.corpora.split(","):
+        folder, label, bases = CORPORA[corpus]
+        parts = [gold(given.data / folder, part, label) for part in ("train", "dev", "test")]
+        names = {term_key(d.text[e.start : e.end], FOLDS) for part in parts for d in part for e in d.entities}
+        texts = folder != "genia"  # concepts of entities are in the version with whole texts
+        own = found_synonyms(gold(given.data / folder, "train", None if texts else label, text=texts)).values()
+        known = (c for base in bases for c in read_concepts(given.data / "kb" / f"{base}.tsv.gz", Problems()))
+        fitting = (c for c in known if label is None or label in c.types)
+        kept = [c for c in chain(fitting, *own) if any(term_key(name, FOLDS) in names for name in c.names)]
+        lexicon = Lexicon.of(kept, FOLDS)
+        lexicon.save(given.lexicons / f"{corpus}.sqlite")
+        print(corpus, len(kept), [round(coverage(lexicon, part).overall.percent, 1) for part in parts], flush=True)
 
 
 def work(job: Job) -> Row:
@@ -73,11 +102,11 @@ def run_all(given: argparse.Namespace) -> None:
             "corpus": corpus,
             "folder": CORPORA[corpus][0],
             "label": CORPORA[corpus][1],
-            "lexicon": str(given.lexicons / CORPORA[corpus][2]),
+            "lexicon": str(given.lexicons / f"{corpus}.sqlite"),
             "recipe": f"compress_generate/{name}",
             "seed": int(seed),
             "encoder": given.encoder,
-            "settings": settings(name, choice),
+            "settings": settings(name, {**OWN.get(corpus, {}), **choice}),
         }
         for seed in given.seeds.split(",")
         for name in names
@@ -134,13 +163,16 @@ def main() -> None:
     """Runs, or compares what the runs found."""
     parser = arguments(__doc__)
     parser.add_argument("--compare", action="store_true", help="no runs: significance from --predictions")
-    parser.add_argument("--lexicons", type=Path, help="folder of diseases.sqlite and chemicals.sqlite")
+    parser.add_argument("--build", action="store_true", help="no runs: the lexicons of --corpora, from DATA/kb")
+    parser.add_argument("--lexicons", type=Path, help="folder of the lexicons")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--systems", default=",".join(SETTINGS))
     parser.add_argument("--samples", type=int, default=1000)
     given = parser.parse_args()
-    if given.compare:
+    if given.build:
+        build(given)
+    elif given.compare:
         compare_all(given)
     else:
         run_all(given)
