@@ -1,20 +1,18 @@
 """Paper 000 on real corpora: the seven settings of its Table 4 with MiniLM; one JSON line per run.
 
+python benchmarks/compress_generate.py --build --data DATA --lexicons FOLDER --output -
 python benchmarks/compress_generate.py --data DATA --lexicons FOLDER --seeds 1,2,3 --workers 16 \
-    --predictions FOLDER --output benchmarks/results/compress_generate.jsonl
-python benchmarks/compress_generate.py --compare --data DATA --predictions FOLDER \
-    --output benchmarks/results/compress_generate-significance.jsonl
+    --predictions FOLDER --output benchmarks/results/compress_generate-second.jsonl
 
-The lexicons are diseases.sqlite and chemicals.sqlite (`wingspan lexicon`). Runs that the output file holds already are
-not run again; after `--time-budget` seconds none is started. `benchmarks/tables.py` makes the tables.
+Runs that the output file holds already are not run again; after `--time-budget` seconds none is started. Weights are
+chosen on dev with `--set terms.generate.weight=1e-6|1e-5|1e-4` and the like. `benchmarks/paired.py` compares predictions,
+`benchmarks/tables.py` makes the tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ SETTINGS = (
     "all-shared-spread",
     "all-no-sharing",
 )
-COMPARED = (*SETTINGS, "supvib-proposals")
 GENERATES = ("supvib-spanreco", "all")
 # corpus: folder, label, knowledge bases with names for its entities
 CORPORA: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
@@ -116,42 +113,6 @@ def run_all(given: argparse.Namespace) -> None:
     run_jobs(given, jobs, work)
 
 
-def compare_all(given: argparse.Namespace) -> None:
-    """Every setting against the baseline, all seeds together: paired bootstrap and randomization over sentences."""
-    from wingspan.evaluation.comparison import compare
-
-    rows = []
-    for corpus, (folder, label, _) in CORPORA.items():
-        for part in ("dev", "test"):
-            right = gold(given.data / folder, part, label, given.limit)
-            runs = {name: found(given.predictions, corpus, name, part, right) for name in COMPARED}
-            systems = {name: some for name, some in runs.items() if some}
-            if len(systems) < 2:
-                continue
-            for pair in compare(right, systems, samples=given.samples).pairs:
-                if pair.first == "baseline":
-                    micro, seeds = pair.rows.micro, len(systems[pair.second])
-                    figures = {"difference": micro.value, "low": micro.low, "high": micro.high, "p": micro.p}
-                    row = {"corpus": corpus, "part": part, "system": pair.second, "seeds": seeds, **figures}
-                    rows.append({**row, "p_holm": micro.p_holm})
-                    print(rows[-1], flush=True)
-    given.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def found(folder: Path, corpus: str, name: str, part: str, right: list[Any]) -> list[list[Any]]:
-    """The gold documents with what each seed's model found in them."""
-    from wingspan.text import Entity, Span
-
-    runs = []
-    for path in sorted(folder.glob(f"{corpus}-compress_generate-{name}-[0-9]*-{part}.jsonl.gz")):
-        rows = map(json.loads, gzip.decompress(path.read_bytes()).decode().splitlines())
-        entities = [
-            tuple(Entity(label, (Span(start, end),), score) for label, start, end, score in row[1]) for row in rows
-        ]
-        runs.append([replace(d, entities=one) for d, one in zip(right, entities, strict=True)])
-    return runs
-
-
 def settings(name: str, choice: dict[str, str]) -> dict[str, str]:
     """What a run sets; not what a setting does not have."""
     generates, compresses = name.startswith(GENERATES), name.startswith("supvib") and name != "supvib-beta-0"
@@ -160,20 +121,16 @@ def settings(name: str, choice: dict[str, str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Runs, or compares what the runs found."""
+    """Runs, or builds what the runs need."""
     parser = arguments(__doc__)
-    parser.add_argument("--compare", action="store_true", help="no runs: significance from --predictions")
     parser.add_argument("--build", action="store_true", help="no runs: the lexicons of --corpora, from DATA/kb")
     parser.add_argument("--lexicons", type=Path, help="folder of the lexicons")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--systems", default=",".join(SETTINGS))
-    parser.add_argument("--samples", type=int, default=1000)
     given = parser.parse_args()
     if given.build:
         build(given)
-    elif given.compare:
-        compare_all(given)
     else:
         run_all(given)
 

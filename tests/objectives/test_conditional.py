@@ -112,7 +112,9 @@ def test_figures_of_the_last_batch():
     states, gold = states_of(*BATCH)
     objective(states, gold, None)
     found = objective.figures()
-    assert found["nats_per_span"] == pytest.approx(objective.costs(states.spans, classes_of(states))[1][states.candidates.mask].mean().item())
+    assert found["nats_per_span"] == pytest.approx(
+        objective.costs(states.spans, classes_of(states))[1][states.candidates.mask].mean().item()
+    )
     with torch.no_grad():  # a decoder that repeats the row of the class, and an encoder that says nothing
         for layer in (objective.mean, objective.log_variance, objective.write[0], objective.write[2]):
             layer.weight.zero_()

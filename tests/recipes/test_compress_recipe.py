@@ -68,7 +68,9 @@ def test_the_autoencoders_alone_move_the_encoder_only_in_the_published_code(name
     still = [key for key in before if key.startswith("model.encoder") and before[key].is_floating_point()]
     assert still
     assert any(not torch.equal(before[key], after[key]) for key in still) == moves
-    assert not torch.equal(before["objectives.generate.table.embed.weight"], after["objectives.generate.table.embed.weight"])
+    assert not torch.equal(
+        before["objectives.generate.table.embed.weight"], after["objectives.generate.table.embed.weight"]
+    )
     assert all(parameter.requires_grad for parameter in run.learner.parameters())  # the next phase trains them
 
 

@@ -25,7 +25,8 @@ from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Oi and Miwa 2025, Enhancing NER by Harnessing Multiple Datasets with Conditional Variational Autoencoders"
 
-WEIGHT = 1e-4  # the paper's alpha (Table 4, Figure 2)
+WEIGHT = 1e-6  # chosen on dev; from 1e-4 on, span vectors shrink until no latent is worth its cost
+PAPER_WEIGHT = 1e-4  # the paper's alpha (Table 4, Figure 2), for a mean of squared errors instead of a sum
 FRESH = {
     "model.scorer": 10.0,
     "objectives": 10.0,
@@ -66,7 +67,7 @@ def paper() -> Recipe:
 
     The released command asks for rows that cannot learn, so it is the paper's ablation Fixed.
     """
-    start = reconstructed("paper", trained=False, over="everything", error="mean")
+    start = reconstructed("paper", PAPER_WEIGHT, trained=False, over="everything", error="mean")
     return replace(
         start,
         encoder=partial(PretrainedEncoder, name=PUBMEDBERT, pooling="first", shapes=False, corpus_token="unknown"),
@@ -147,8 +148,10 @@ variants: dict[str, Callable[[], Recipe]] = {
     "paper-trained-rows": proposed,
 }
 
-ranges: dict[str, Range] = {  # Figure 2 for the weight; around the encoder's own rate
-    "terms.cvae.weight": Between(1e-5, 1e-2, log=True),
+ranges: dict[
+    str, Range
+] = {  # around the encoder's own rate; two orders of magnitude below Figure 2, whose error is a mean
+    "terms.cvae.weight": Between(1e-7, 1e-4, log=True),
     "terms.cvae.objective.beta": Between(1e-3, 1.0, log=True),
     "terms.cvae.objective.latent_size": OneOf((75, 150, 300)),
     "train.learning_rate": Times(0.3, 3.0),
