@@ -1,12 +1,12 @@
-"""Paper 000 on real corpora: the seven settings of its Table 4 with MiniLM; one JSON line per run.
+"""Nguyen et al. 2023 on real corpora: the seven settings of its Table 4 with MiniLM; one JSON line per run.
 
 python benchmarks/compress_generate.py --build --data DATA --lexicons FOLDER --output -
 python benchmarks/compress_generate.py --data DATA --lexicons FOLDER --seeds 1,2,3 --workers 16 \
     --predictions FOLDER --output benchmarks/results/compress_generate-second.jsonl
 
 Runs that the output file holds already are not run again; after `--time-budget` seconds none is started. Weights are
-chosen on dev with `--set terms.generate.weight=1e-6|1e-5|1e-4` and the like. `benchmarks/paired.py` compares predictions,
-`benchmarks/tables.py` makes the tables.
+chosen on dev with `--set terms.generate.weight=1e-6|1e-5|1e-4` and the like. `benchmarks/paired.py` compares
+predictions, `benchmarks/tables.py` makes the tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import json
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from training_runs import Job, Row, arguments, choices, gold, run_jobs, train
 
@@ -50,7 +49,7 @@ ALONE = {"phases.0.epochs": "2"}
 
 
 def build(given: argparse.Namespace) -> None:
-    """A lexicon for each corpus: names of knowledge bases and synonyms in the training part, hyphens and plurals folded.
+    """A lexicon for each corpus: names of knowledge bases, synonyms in the training part, hyphens and plurals folded.
 
     Only concepts that some entity of the corpus has the name of are kept: nothing asks for the others.
     """

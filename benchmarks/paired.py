@@ -1,4 +1,4 @@
-"""Differences of F1 with their intervals: each system against the first one, all seeds, paired over documents and seeds.
+"""Differences of F1 with their intervals: each system against the first, paired over documents and seeds.
 
 python benchmarks/paired.py --data DATA --corpus genia --commit COMMIT --output RESULTS.jsonl \\
     "Baseline=FOLDER/genia-compress_generate-baseline" "All=FOLDER/genia-compress_generate-all"

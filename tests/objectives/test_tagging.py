@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import DRUG, GENE, arrays_of, gold_of, of_length, piece_inputs, sentence, sizes, vectors, word_inputs
+from tiny import DRUG, GENE, arrays_of, gold_of, of_length, piece_inputs, sizes, vectors, word_inputs
 from torch import nn
 
 from wingspan.batch import entities_found
@@ -83,7 +83,7 @@ def test_a_types_share_of_the_loss_does_not_shrink_with_the_number_of_types(crf)
             parameter[: len(one.get_parameter(name))] = one.get_parameter(name)
         two.score.weight[3:] = 0.0
         two.score.bias[3:] = torch.tensor([50.0, 0.0, 0.0])
-    sentences = [sentence("a b c", ("A", 1, 2))]
+    sentences = [of_length(3, ("A", 1, 2))]
     inputs = word_inputs(sentences)
     states = States(inputs, vectors(inputs))
     losses = [

@@ -183,10 +183,18 @@ def test_a_failed_trial_is_told_and_counts(tmp_path, monkeypatch, capsys):
 
 
 def test_no_trial_starts_after_the_time_budget(tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "run", lambda job, console: time.sleep(0.5) or pretend(job, console))
+    now = [100.0]
+    monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
+
+    def ten_seconds(job, console):
+        now[0] += 10
+        return pretend(job, console)
+
+    monkeypatch.setattr(search, "run", ten_seconds)
     assert tune(request(tmp_path, time_budget=0), QUIET).trials == []
-    found = tune(request(tmp_path, time_budget=0.4), QUIET)  # the first trial begins at once and outlasts it
-    assert [trial["state"] for trial in found.trials] == ["complete"]
+    found = tune(request(tmp_path, time_budget=15), QUIET)  # the second begins in time and outlasts it
+    assert [trial["state"] for trial in found.trials] == ["complete"] * 2
+    assert len(tune(request(tmp_path, time_budget=1), QUIET).trials) == 3
 
 
 @pytest.mark.parametrize(
@@ -224,7 +232,7 @@ def test_a_study_of_something_else_is_not_mixed(tmp_path, monkeypatch):
 def test_without_optuna_one_sentence_says_so(tmp_path, shell, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     files = ["--train", shell.train, "--dev", shell.dev, "--output", tmp_path / "search"]
-    assert "pip install 'wingspan[tune]'" in shell.refuses("tune", "baseline", *files)
+    assert "pip install 'wingspan-ner[tune]'" in shell.refuses("tune", "baseline", *files)
 
 
 def test_every_declared_range_is_one_that_its_recipe_has():

@@ -58,7 +58,7 @@ class PretrainedEncoder(Encoder):
         else:
             model, tokenizer = loading.open_named(name, revision, precision, quantize)
             if quantize is not None:
-                base = loading.base_record(name, revision, model)
+                base = loading.base_record(name, revision)
         super().__init__()
         if base is None:
             model.to(precision)

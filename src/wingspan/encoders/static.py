@@ -22,6 +22,7 @@ from wingspan.encoders import Encoder, Words
 from wingspan.encoders.loading import open_named, open_tokenizer, quiet, reading
 from wingspan.encoders.tokenize import PieceTokenize
 from wingspan.encoders.vectors import Case, WordVectors, open_vectors
+from wingspan.files import stored_object
 from wingspan.layers.lstm import InContext
 from wingspan.layers.pooling import pool_pieces
 from wingspan.text import Sentence
@@ -112,11 +113,10 @@ class StaticEncoder(Encoder):
         self.source = None
         if self.saved_in is not None:
             path = self.saved_in / VOCABULARY
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                words = {name: record[name] for name in words}
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"{path}: missing or damaged ({error}); copy or train the model again") from error
+            record = stored_object(path)
+            if not words.keys() <= record.keys():
+                raise ValueError(f"{path}: damaged (it has no {', '.join(words)}); copy or train the model again")
+            words = {name: record[name] for name in words}
         elif vectors is not None:
             self.source = open_vectors(vectors)
             words["size"] = self.source.size
@@ -231,7 +231,7 @@ class StaticPieces(Encoder):
     ) -> None:
         if self.saved_in is not None:
             with reading(self.saved_in), quiet():
-                rows, size = json.loads((self.saved_in / VOCABULARY).read_text(encoding="utf-8"))["table"]
+                rows, size = stored_object(self.saved_in / VOCABULARY)["table"]
                 table, tokenizer = torch.zeros(rows, size), open_tokenizer(self.saved_in)
         else:
             model, tokenizer = open_named(name, revision, torch.float32, None)

@@ -48,6 +48,8 @@ class PieceTokenize(Tokenize):
         self.padding = tokenizer.pad_token_id or 0
         self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
         self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
+        if max(*special, self.padding, self.unknown) >= vocabulary:
+            raise ValueError("the encoder's tokenizer adds tokens that its model has no vectors for")
         corpora = corpora if corpus_token is not None else ()
         marks = [vocabulary + at if corpus_token == "end" else self.unknown for at in range(len(corpora))]
         named = [[*self.behind, mark, *self.behind] for mark in marks]

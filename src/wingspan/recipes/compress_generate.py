@@ -27,8 +27,8 @@ CITATION = "Nguyen, Miwa and Ananiadou 2023, Span-based NER by Generating and Co
 FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
 RARE = 0.01  # the chance of each type in each span before training; from one half, nothing is found for epochs
 TRAIN = TrainSettings(epochs=12, batch_size=32, learning_rate=1e-4, factors=FRESH)
-# the autoencoders alone; Adam cancels their small weight where nothing is weighed against it, so without a still encoder
-# they would move it at the full rate. The bottleneck joins them afterwards.
+# the autoencoders alone, before the bottleneck joins them; Adam cancels their small weight where nothing is weighed
+# against it, so that they would move the encoder at its full rate
 ALONE = Phase(3, ("generate",), frozen=("model.encoder",))
 GAMMA = 1e-6  # chosen on dev of NCBI-disease
 
