@@ -4,11 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import DRUG, GENE, arrays_of, of_length, piece_inputs, sizes, targets_of, word_inputs
+from tiny import DRUG, GENE, arrays_of, of_length, piece_inputs, sizes, targets_of, vectors, word_inputs
 from torch import nn
 
 from wingspan.batch import entities_found
 from wingspan.encoders import Words
+from wingspan.labels import LabelSet
 from wingspan.model import States, fetch
 from wingspan.objectives.tagging import Tagging
 from wingspan.text import Sentence
@@ -78,6 +79,23 @@ FLAT = [
 CLASHING = of_length(5, ("Drug", 0, 3), ("Gene", 2, 5), ("Gene", 4, 5))  # in one layer the second has no room
 
 
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_types_share_of_the_loss_does_not_shrink_with_the_number_of_types(crf):
+    """A layer of a type costs the same alone and beside a second one: bundling weighs tags per word, not per tag."""
+    torch.manual_seed(0)
+    one, two = (Tagging(sizes("nested", labels=LabelSet({"main": names})), crf=crf) for names in (("A",), ("A", "B")))
+    with torch.no_grad():
+        for name, parameter in two.named_parameters():  # the layer of B is certain that there is none
+            parameter[: len(one.get_parameter(name))] = one.get_parameter(name)
+        two.score.weight[3:] = 0.0
+        two.score.bias[3:] = torch.tensor([50.0, 0.0, 0.0])
+    sentences = [of_length(3, ("A", 1, 2))]
+    inputs = word_inputs(sentences)
+    states = States(inputs, vectors(inputs))
+    losses = [loss_of(tagging.eval(), states, sentences) for tagging in (one, two)]
+    torch.testing.assert_close(*losses)
+
+
 @pytest.mark.parametrize("overlap", ["flat", "nested"])
 @pytest.mark.parametrize("gold", [FLAT, [NESTED], [CLASHING, *FLAT]], ids=["flat", "nested", "clashing"])
 def test_softmax_loss_by_hand(overlap, gold):
@@ -90,7 +108,7 @@ def test_softmax_loss_by_hand(overlap, gold):
                 scores = states.words.top[row, at].view(-1, 5 if overlap == "flat" else 3)[layer]
                 costs.append(torch.logsumexp(scores, 0) - scores[tag])
     loss = loss_of(tagger(overlap), states, gold)
-    torch.testing.assert_close(loss.detach(), torch.stack(costs).mean(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(loss.detach(), torch.stack(costs).sum() / inputs.unit_mask.sum(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("overlap", ["flat", "nested"])
@@ -106,7 +124,7 @@ def test_crf_loss_is_the_likelihood_of_the_tags_per_word(overlap):
         scores = states.words.top[row, :length].view(length, objective.layers, objective.tags).transpose(0, 1)
         tags = torch.tensor(naive_tags(sentence, overlap))
         alone = objective.chain.log_likelihood(scores[None], tags[None], torch.ones(1, length) > 0)
-        total, words = total - alone.sum().item(), words + length * objective.layers
+        total, words = total - alone.sum().item(), words + length
     assert loss_of(objective, states, gold).item() == pytest.approx(total / words, rel=1e-5)
 
 

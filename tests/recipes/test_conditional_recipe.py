@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from safetensors import safe_open
 from several import TYPES, two_corpora
 
 import wingspan
-from trainings import alike, dev_documents, first_losses, train_documents
+from trainings import alike, dev_documents, first_losses, tiny, train_documents
 from wingspan.objectives.conditional import ConditionalReconstruction, condition_rows
-from wingspan.recipe_json import as_json, from_json
+from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import conditional, find
 from wingspan.report.collect import read_label_rows
 from wingspan.training.fit import fit
+from wingspan.training.journal import read_journal
 from wingspan.training.multi_corpus import read_corpora
 
 EVERY = [f"conditional/{name}" if name else "conditional" for name in conditional.variants]
@@ -41,6 +43,19 @@ def test_every_variant_trains_and_leaves_the_autoencoder_behind(name, tmp_path):
     assert ("cvae" in model.learner.objectives) == ("cvae" in recipe.terms)
     assert as_json(again.recipe) == as_json(model.recipe)
     assert again.labels.to_dict() == plan.labels.to_dict()
+
+
+def test_latents_hold_something_and_the_journal_tells_so(tmp_path):
+    """The published scaling leaves them nearly empty on the same documents, with the same weight."""
+    held = {}
+    for error in ("sum", "mean"):
+        recipe = override(tiny("conditional", epochs=4, batch_size=8), "terms.cvae.objective.error", error)
+        recipe = override(recipe, "terms.cvae.weight", str(conditional.PAPER_WEIGHT))
+        wingspan.train(recipe, corpora=two_corpora(12, label_map=MAP), output=tmp_path / error, device="cpu")
+        epochs = [event for event in read_journal(tmp_path / error / "journal.jsonl") if event["event"] == "epoch"]
+        held[error] = [event["figures"]["cvae"]["nats_per_span"] for event in epochs]
+        assert all(math.isfinite(event["figures"]["cvae"]["label_gain"]) for event in epochs)
+    assert min(held["sum"]) > 5 > 1 > max(held["mean"]), held
 
 
 @pytest.mark.parametrize("name", conditional.variants)

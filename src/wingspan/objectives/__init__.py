@@ -80,6 +80,10 @@ class Objective(nn.Module, ABC):
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
         """The loss, a scalar: a sum divided by `distributed.share_of` the count."""
 
+    def figures(self) -> dict[str, float]:
+        """What the journal tells of the last batch of training besides the loss; nothing by default."""
+        return {}
+
     def decode(
         self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
     ) -> Found:

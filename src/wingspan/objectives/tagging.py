@@ -33,14 +33,13 @@ class TaggedWords(NamedTuple):
 
 
 class Tagging(Objective):
-    """Token-mean cross entropy, or the CRF's negative log likelihood per word."""
+    """Cross entropy, or the CRF's negative log likelihood, per word: a mean over words of the sum over layers."""
 
     predicts = True
     calibrates = True
     reads_spans = False
     _foreign: Tensor
     _silent: Tensor
-    _charged: Tensor
     _answers: Tensor
     _class_of: Tensor
 
@@ -65,16 +64,14 @@ class Tagging(Objective):
         labels = sizes.labels
         answers, silent = torch.from_numpy(labels.allowed()), torch.from_numpy(labels.silent())
         tables = torch.zeros(2, len(answers), self.layers, self.tags, dtype=torch.bool)
-        charged = torch.full((len(answers), self.layers), self.one_layer)
         for c in self.classes:
             place = (slice(None), self.layer_of[c], slice(self.begin_of[c], self.begin_of[c] + 2))
             tables[0][place] = ~answers[:, c, None] & (not labels.shared)
             tables[1][place] = silent[:, c, None]
-            charged[:, self.layer_of[c]] |= (answers | labels.shared)[:, c] & ~silent[:, c]
         self.some_foreign, self.some_silent = (bool(table.any()) for table in tables)
-        known = {"_foreign": tables[0], "_silent": tables[1], "_charged": charged, "_answers": answers}
+        known = {"_foreign": tables[0], "_silent": tables[1], "_answers": answers}
         known["_class_of"] = torch.tensor(classes or [0])
-        for name, table in known.items():  # (datasets, G, K) twice, (datasets, G), (datasets, C), (types,)
+        for name, table in known.items():  # (datasets, G, K) twice, (datasets, C), (types,)
             self.register_buffer(name, table, persistent=False)
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> TaggedWords:
@@ -105,7 +102,7 @@ class Tagging(Objective):
         words, tags, dataset = targets, targets.tags, states.inputs.dataset
         assert tags is not None
         scores = self._scores(states, words)  # (B, G, L, K)
-        count = share_of((words.mask.sum(-1) * self._charged[dataset].sum(-1)).sum(), scores)
+        count = share_of(words.mask.sum(), scores)
         if self.some_silent:
             return self._open_cost(scores, tags, words.mask, dataset) / count
         if self.chain is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,21 +83,39 @@ def train(run: TrainingRun, accelerator: Accelerator) -> Iterator[Progress]:
     for number, phase in enumerate(run.recipe.phases):
         if number < position.phase:
             continue
-        optimizer = build_optimizer(run.learner, run.recipe.train)
-        if state is not None:
-            load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
-            state = None
-        before = sum(map(len, plans[:number]))
-        for progress in train_phase(
-            run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
-        ):
-            position = progress.position
-            yield progress
+        with held_still(run.learner, (*run.recipe.train.frozen, *phase.frozen)):
+            optimizer = build_optimizer(run.learner, run.recipe.train)
+            if state is not None:
+                load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
+                state = None
+            before = sum(map(len, plans[:number]))
+            for progress in train_phase(
+                run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
+            ):
+                position = progress.position
+                yield progress
         if run.states and accelerator.is_main_process:
             folder = run.states / f"phase-{number + 1}"  # for analyses, with objectives that prediction does not need
             folder.mkdir(parents=True, exist_ok=True)
             write_weights(folder / "learner.safetensors", run.learner)
         position = replace(position, phase=number + 1, epoch=0, step=0, stale=0)
+
+
+@contextmanager
+def held_still(learner: nn.Module, parts: Sequence[str]) -> Iterator[None]:
+    """Parameters with one of these parts in their name get no gradient: they neither change nor count in clipping."""
+    held = [
+        parameter
+        for name, parameter in learner.named_parameters()
+        if parameter.requires_grad and any(part in name for part in parts)
+    ]
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in held:
+            parameter.requires_grad_(True)
 
 
 def plan(run: TrainingRun, number: int) -> list[list[list[int]]]:
@@ -302,7 +320,7 @@ def build_optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.A
     """AdamW with one group for each learning rate and weight decay. The longest matching prefix of a name counts."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
-        if not parameter.requires_grad or any(part in name for part in settings.frozen):
+        if not parameter.requires_grad:
             continue
         # biases and layer norms are vectors and do not decay
         decay = settings.weight_decay if settings.decay_bias or parameter.dim() > 1 else 0.0
