@@ -30,6 +30,7 @@ def evaluate(
     batch_size: options.BatchSize = 32,
     parts: options.Parts = None,
     device: options.Device = None,
+    precision: options.ComputeIn = "auto",
     threads: options.Threads = None,
 ) -> Scores | TypingScores:
     """Scores a model on a corpus: strict precision, recall, F1 and coverage; or typing accuracy."""
@@ -39,7 +40,7 @@ def evaluate(
 
     options.use_threads(threads)
     console = Console(stderr=json == Path("-"))
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=options.trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=options.trusted(parts))
     typed = recognizer.recipe.protocol == "typing"  # gets the gold spans, and is scored by accuracy
     gold = list(read(corpus, format))
     if not gold:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, Dataset, Device, Parts, Threads, trusted, use_threads
+from wingspan.cli.options import BatchSize, ComputeIn, Dataset, Device, Parts, Threads, trusted, use_threads
 from wingspan.corpora.formats import Format, by_suffix, format_named, named, read, write
 from wingspan.corpora.formats.conversion_loss import OF_ENTITIES, OVERLAPS, fit
 from wingspan.corpora.formats.jsonl import record_of_document
@@ -42,6 +42,7 @@ def predict(
     batch_size: BatchSize = 32,
     parts: Parts = None,
     device: Device = None,
+    precision: ComputeIn = "auto",
     threads: Threads = None,
 ) -> None:
     """Finds entities in texts of any length."""
@@ -51,7 +52,7 @@ def predict(
     console = Console()
     if output is None and (to is not None or lossy):
         raise ValueError("--format and --lossy are about the file of --output; give one, or leave them out")
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=trusted(parts))
     target = None if output is None else format_named(to or by_suffix(output))
     if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
         raise CorpusError(  # before hours of prediction, not after
