@@ -91,6 +91,17 @@ def throughput_gpu() -> str:
     return markdown("what | device | times the floor | end to end | peak memory, MB", lines)
 
 
+def precision() -> str:
+    """What fewer bits save on a CPU, and what they cost."""
+    exact = {row["corpus"]: row for row in rows("precision") if row["precision"] == "float32"}
+    lines = [
+        f"{row['corpus']} | {row['precision']} | ×{row['ratio']:.2f} | ×{row['ratio'] / exact[row['corpus']]['ratio']:.2f}"
+        f" | {row['f1']:.2f} | {row['f1'] - exact[row['corpus']]['f1']:+.2f} | {row['same_documents']:.1f} %"
+        for row in rows("precision")
+    ]
+    return markdown("test | precision | times the floor | times float32 | F1 | difference | sentences alike", lines)
+
+
 def lexicon_coverage() -> str:
     """The share of entities with synonyms, beside table 1 of Nguyen et al. 2023."""
     shares: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -319,6 +330,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluation": evaluation,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
+    "precision": precision,
     "conditional": system_tables.conditional,
     "conditional-second": system_tables.conditional_second,
     "conditional-leaks": system_tables.conditional_leaks,
