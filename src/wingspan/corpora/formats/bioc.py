@@ -8,6 +8,7 @@ files count code points; the surfaces decide.
 import json
 import re
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from gzip import BadGzipFile
@@ -147,7 +148,8 @@ class _Reading:
             start = records.whole(location.get("offset"), f'the offset of entity "{label}"')
             end = start + records.whole(location.get("length"), f'the length of entity "{label}"')
             # a border belongs to the piece that starts there if a mention starts, to the one before if it ends
-            ranges.append((self._place(start, [at, *reversed(everywhere)]), self._place(end, [at, *everywhere])))
+            first, last = chain([at], reversed(everywhere)), chain([at], everywhere)
+            ranges.append((self._place(start, first), self._place(end, last)))
         meta: Json = {"id": annotation["id"]} if annotation.get("id") is not None else {}
         if isinstance(infons.get("identifier"), str):
             meta["concept_id"] = infons.pop("identifier")
@@ -156,7 +158,7 @@ class _Reading:
         surface = annotation.get("text")
         return Mention(label, tuple(ranges), surface if isinstance(surface, str) else None, None, meta)
 
-    def _place(self, offset: int, order: Sequence[int]) -> int:
+    def _place(self, offset: int, order: Iterable[int]) -> int:
         """An offset of the file as a place in the text, by the first piece in this order that it lies in."""
         for at in order if self.pieces else ():
             local = offset - self.pieces[at].offset
@@ -189,14 +191,16 @@ def _record(document: Document) -> Json:
         others = _written(row, _OWN_OF_ROW)
         passages.append({"offset": row["offset"], "sentences": [], **others, "text": text, "annotations": []})
 
+    starts = [row["start"] for row in rows]
+
     def offset_of(place: int, is_end: bool) -> int:
-        reached = [row for row in rows if row["start"] < place or (row["start"] == place and not is_end)] or rows[:1]
-        return int(reached[-1]["offset"] + place - reached[-1]["start"])
+        row = rows[max((bisect_left if is_end else bisect_right)(starts, place) - 1, 0)]
+        return int(row["offset"] + place - row["start"])
 
     taken = {str(entity.meta["id"]) for entity in document.entities if "id" in entity.meta}
     fresh = (str(number) for number in range(len(document.entities) + len(taken)) if str(number) not in taken)
     for entity in document.entities:
-        at = max((i for i, row in enumerate(rows) if row["start"] <= entity.start), default=0)
+        at = max(bisect_right(starts, entity.start) - 1, 0)
         locations = []
         for span in entity.spans:
             start = offset_of(span.start, False)

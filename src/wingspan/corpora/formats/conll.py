@@ -171,10 +171,9 @@ class ConllColumns:
             return f"{len(values)} columns where the file has {self.width}; divide every line alike"
         if not values[self.token]:
             return "the word is empty; remove the line"
-        for column in self.tags if check_tags and self.scheme != "IO" else ():
-            if not is_tag(values[column]):
-                value = shorten(values[column])
-                return f"{value} in column {column + 1} is no tag of scheme {self.scheme}; write O, or B- and a label"
+        for column in self.tags if check_tags else ():
+            if not is_tag(values[column], self.scheme):
+                return not_a_tag(values[column], self.scheme, f" in column {column + 1}")
         return None
 
 
@@ -267,12 +266,6 @@ def sentences(
             sentence.rows.append(values)
 
 
-def is_tag(value: str) -> bool:
-    """Whether a value has the form of a tag: O, or a letter such as B and a label."""
-    letter, label = parse(value)
-    return label is None or bool(letter)
-
-
 def _split(line: str, tabs: bool) -> list[str]:
     return line.split("\t") if tabs else _SPACES.split(line.strip(" \t"))
 
@@ -315,7 +308,8 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
         column = columns[at]
         if column.others or column.bare or column.empty:
             break
-        if column.labels and column.labels <= _CHUNKS and not last.labels <= _CHUNKS:
+        chunks = bool(column.labels) and column.labels <= _CHUNKS
+        if chunks and not (last.labels and last.labels <= _CHUNKS):  # also where the last column has no entity at all
             break
         layers.append(at)
     return tuple(reversed(layers))
@@ -325,7 +319,8 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
 
 TaggedSpan = tuple[str, int, int]  # a label and a half-open range of words
 UNTYPED = "ENTITY"  # the label of tags that are a bare prefix, as in corpora with one class (B, I, O)
-_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_](.+))?", re.DOTALL)
+_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_](.*\S.*))?", re.DOTALL)
+_NO_LABEL = re.compile(r"(?:[BIMELSUW][-_])?\s*")
 _OUTSIDE = frozenset({"O", "", "-", "_"})
 # every scheme has the same four roles under other letters
 _ROLES = {"B": "begin", **dict.fromkeys("IM", "inside"), **dict.fromkeys("EL", "end"), **dict.fromkeys("SUW", "single")}
@@ -367,6 +362,17 @@ def parse(tag: str) -> tuple[str, str | None]:
         return "", None
     match = _PREFIXED.fullmatch(tag)
     return (match[1], match[2] or UNTYPED) if match else ("", tag)
+
+
+def is_tag(value: str, scheme: str = "IOB2") -> bool:
+    """Whether a value has the form of a tag: O, or a letter such as B and a label; in the scheme IO, any label."""
+    letter, label = parse(value)
+    return label is None or bool(letter) or (scheme == "IO" and not _NO_LABEL.fullmatch(value))
+
+
+def not_a_tag(value: str, scheme: str, where: str = "") -> str:
+    """The problem with a value that is no tag, and what to do."""
+    return f"{shorten(value)}{where} is no tag of scheme {scheme}; write O, or B- and a label"
 
 
 def spans_of(tags: Sequence[str], scheme: str) -> tuple[list[TaggedSpan], int]:

@@ -1,9 +1,9 @@
-"""JSON of research code, all in words: SpERT, DyGIE and PURE, W2NER.
+"""JSON of research code, all in words: SpERT, DyGIE and PURE, GLiNER, W2NER.
 
 SpERT has a JSON list of sentences with half-open entities and relations between them. DyGIE and PURE have one document
-per line, with entities in words of the whole document and inclusive ends. W2NER has a JSON list of sentences with
-entities as lists of word indices, so that a gap makes an entity discontinuous; the same family of tools also writes one
-sentence per line, with `entity_mentions` that have half-open ends.
+per line, with entities in words of the whole document and inclusive ends; GLiNER has such entities in single sentences.
+W2NER has a JSON list of sentences with entities as lists of word indices, so that a gap makes an entity discontinuous;
+the same family of tools also writes one sentence per line, with `entity_mentions` that have half-open ends.
 """
 
 from bisect import bisect_left, bisect_right
@@ -151,6 +151,33 @@ PURE = records.json_format(
     _from_pure,
     _to_pure,
     replace(_HOLDS, discontinuous=False, sentences=True, scores=False, entity_keys=frozenset()),
+)
+
+
+# GLiNER: one sentence with entities as in PURE
+
+_GLINER_OWN = frozenset({"tokenized_text", "ner", "id"})
+
+
+def _from_gliner(record: Json, ref: RecordRef) -> Iterator[Document]:
+    words = records.words_of(record.get("tokenized_text"), "tokenized_text")
+    entities = records.gather(records.list_of(record.get("ner"), "ner"), partial(_pure_entity, words), ref)
+    yield _document(record, ref, "id", _GLINER_OWN, words, entities)
+
+
+def _to_gliner(document: Document) -> Json:
+    records.refuse_fragments(document, "GLiNER")
+    words, entities = in_words(document)
+    ner = [[span.start, span.end - 1, entity.label] for entity, (span,) in entities]
+    return records.with_common_fields({"id": document.id, "tokenized_text": words, "ner": ner}, document, _GLINER_OWN)
+
+
+GLINER = records.json_format(
+    "gliner",
+    _from_gliner,
+    _to_gliner,
+    replace(_HOLDS, discontinuous=False, scores=False, entity_keys=frozenset()),
+    as_list=True,
 )
 
 
