@@ -162,13 +162,16 @@ def _items(lists: Iterable[Any]) -> list[Any]:
     return [item for values in lists if isinstance(values, list) for item in values]
 
 
+NESTING = {"documents", "PubTator3", "passages", "sentences"}
+
+
 def _inside(value: Any, key: str) -> Iterator[Any]:
-    """Every value of a key, at any depth."""
+    """Every value of a key of a collection, its documents, passages and sentences."""
     for at in value if isinstance(value, list) else ():
         if isinstance(value, Pairs):
             if at[0] == key:
                 yield at[1]
-            yield from _inside(at[1], key)
+            yield from _inside(at[1], key) if at[0] in NESTING else ()
         else:
             yield from _inside(at, key)
 
@@ -235,25 +238,47 @@ def _count_columns(path: Path) -> FileCount:
             blocks[-1].append(line)
     if any(line.startswith("#") for block in blocks for line in block):
         return FileCount(None)  # a comment, or a word
-    return FileCount(sum(map(bool, blocks)))
+    rows = [[re.split(r"\t" if "\t" in block[0] else r"[ \t]+", line.strip(" ")) for line in block] for block in blocks if block]
+    width = max((len(row) for block in rows for row in block), default=0)
+    if any(len(row) != width for block in rows for row in block):
+        return FileCount(len(rows))
+    layers, last = [], width - 1
+    while last > 0 and all(re.fullmatch(r"O|[BI]-(?![NV]P$).*[^\s].*", row[last]) for block in rows for row in block):
+        layers.append([[row[last] for row in block] for block in rows])
+        last -= 1
+    if any(row[at][:2] in ("B-", "I-") for block in rows for row in block for at in range(1, last + 1)):
+        return FileCount(len(rows))  # another column has tags too: chunks, or a layer with something else in it
+    spans = [
+        {(tag[2:], *span) for layer in layers for tag, *span in _tagged_spans(layer[number])}
+        for number in range(len(rows))
+    ]
+    return FileCount(len(rows), sum(map(len, spans)) if layers else None)
+
+
+def _tagged_spans(tags: list[str]) -> Iterator[tuple[str, int, int]]:
+    """The entities of one layer, as their first tags and their ranges."""
+    starts = [at for at, tag in enumerate(tags) if tag != "O" and entity_starts([tags[max(0, at - 1) : at + 1]]) != entity_starts([tags[max(0, at - 1) : at]])]
+    for at in starts:
+        end = next((to for to in range(at + 1, len(tags)) if tags[to] == "O" or to in starts), len(tags))
+        yield tags[at], at, end
 
 
 def _count_brat(path: Path) -> FileCount:
     lines = [line for file in path.rglob("*.ann") for line in _lines(file)]
-    return FileCount(len(list(path.rglob("*.txt"))), sum(bool(re.match(r"T\d*\t", line)) for line in lines))
+    return FileCount(len(list(path.rglob("*.txt"))), sum(bool(re.match(r"T\S*\t", line)) for line in lines))
 
 
 def _count_pubtator(path: Path) -> FileCount:
     documents = entities = 0
-    fresh = True
+    fresh, name = True, ""
     for line in _lines(path):
         if not line.strip():
             fresh = True
             continue
         parts = line.split("|", 2)
         if len(parts) == 3 and parts[0].strip() and "\t" not in parts[0] and re.fullmatch(r"\w{1,20}", parts[1], re.ASCII):
-            documents += fresh or parts[1] == "t"
-            fresh = False
+            documents += fresh or parts[1] == "t" or parts[0].strip("\ufeff ") != name
+            fresh, name = False, parts[0].strip("\ufeff ")
         else:
             numbers = line.split("\t")[1:3]
             entities += len(numbers) == 2 and all(re.fullmatch(r" *-?\d{1,18} *", number) for number in numbers)
@@ -280,7 +305,8 @@ def _count_table(path: Path) -> FileCount:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path)
-    names = list(_inside(json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"), object_pairs_hook=Pairs), "names"))
+    described = re.findall(r'"names": (\[[^\]]*\])', (table.schema.metadata or {}).get(b"huggingface", b"").decode())
+    names = [json.loads(one) for one in described]
     rows = table.column("ner_tags").to_pylist() if "ner_tags" in table.column_names else []
     if names and all(isinstance(tag, int) for row in rows for tag in row or ()):
         rows = [[names[-1][tag] for tag in row or ()] for row in rows]
@@ -291,9 +317,9 @@ def _count_table(path: Path) -> FileCount:
 def _count_csv(path: Path) -> FileCount:
     rows = list(csv.reader(_lines(path)))
     heading = rows[0] if rows else []
-    if heading[:1] != ["sentence_id"]:
+    if heading[:2] != ["sentence_id", "doc_id"] or not all(map(any, rows)):
         return FileCount(None)
-    names = [row[0] for row in rows[1:] if row]
+    names = [row[:2] for row in rows[1:] if row]
     return FileCount(sum(at == 0 or name != names[at - 1] for at, name in enumerate(names)))
 
 
@@ -356,14 +382,32 @@ def _differences(before: Document, after: Document, form: Format) -> Iterator[tu
     if places[0] != places[1]:
         yield "entities", places[0], places[1]
     if holds.document_keys == "all":
-        ours, theirs = (json.dumps({k: v for k, v in one.meta.items() if k != SHAPE}, sort_keys=True, default=str) for one in (after, before))
+        ours, theirs = _about(after), _about(before)
         if ours != theirs:
             yield "meta", theirs, ours
 
 
+def _about(document: Document) -> str:
+    """Everything else that was kept; relations of SpERT with their entities instead of the entities' numbers."""
+    meta: dict[str, Any] = {key: value for key, value in document.meta.items() if key != SHAPE}
+    named = {entity.meta["spert_index"]: repr(entity) for entity in document.entities if "spert_index" in entity.meta}
+    if named and isinstance(meta.get("relations"), list):
+        ends = ("head", "tail")
+        meta["relations"] = [
+            {key: named.get(value, value) if key in ends and isinstance(value, int) else value for key, value in row.items()}
+            if isinstance(row, dict)
+            else row
+            for row in meta["relations"]
+        ]
+    return json.dumps(meta, sort_keys=True, default=str)
+
+
 # Everything that a JSON file says, in what is written back
 
-DERIVED = {"token_start", "token_end", "ws", "head", "tail", "offset", "length"}  # made anew by the writer
+DERIVED = {  # made anew by the writer
+    *("spans.token_start", "spans.token_end", "tokens.ws", "tokens.id", "relations.head", "relations.tail"),
+    *("passages.offset", "sentences.offset", "locations.offset", "locations.length", "._sentences_unknown"),
+}
 
 
 def _forgotten(name: str, path: Path, documents: list[Document]) -> list[str]:
@@ -382,17 +426,22 @@ def _forgotten(name: str, path: Path, documents: list[Document]) -> list[str]:
 
 
 def _values(data: bytes) -> Counter[str]:
+    """Every value that is not empty, with its key and the key of what it is in; of tags only their labels."""
     values: Counter[str] = Counter()
 
     def walk(value: Any, key: str) -> None:
         if isinstance(value, Pairs):
             for inner, item in value:
-                walk(item, inner)
+                if f"{key}.{inner}" not in DERIVED:
+                    walk(item, inner)
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif value is not None and value != "" and key not in DERIVED:
-            values[f"{key}={int(value) if isinstance(value, float) and value.is_integer() else value}"] += 1
+        elif value is not None and value != "":
+            number = int(value) if isinstance(value, float) and value.is_integer() else value
+            if key == "ner_tags":
+                number = re.sub(r"^([BIMELSUW][-_]|O$|-$|_$)", "", str(number))
+            values[f"{key}={number}"] += bool(number != "")
 
     walk(_records(data), "")
     return values

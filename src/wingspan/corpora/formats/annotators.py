@@ -212,7 +212,7 @@ def _region(row: Json, label: Any, text: str, table: Sequence[int]) -> Entity:
     raw = records.span_of(records.whole(value["start"], "start"), records.whole(value["end"], "end"), len(table) - 1)
     span = records.span_of(table[raw.start], table[raw.end], len(text))
     surface = value.get("text")
-    records.same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else None, span)
+    records.same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else surface, span)
     return Entity(
         records.label_of(label), (span,), records.score_of(row.get("score")), records.other_keys(row, _REGION_OWN)
     )

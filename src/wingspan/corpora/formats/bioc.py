@@ -31,6 +31,7 @@ _LARGEST_GAP = 1000  # a larger one is not white space between passages, and the
 _OWN_OF_DOCUMENT = frozenset({"id", "passages", "annotations"})
 _OWN_OF_PASSAGE = frozenset({"offset", "text", "annotations", "sentences"})
 _OWN_OF_ROW = frozenset({"start", "end", "offset"})  # passages as they are kept in `meta`
+_OWN_OF_ANNOTATION = frozenset({"id", "infons", "text", "locations"})
 
 
 # From BioC JSON to documents
@@ -47,7 +48,9 @@ def _documents(rows: Iterable[tuple[Json, Json]], path: Path, problems: Problems
 
 def _document(record: Json, collection: Json, name: str, path: Path, problems: Problems) -> Document:
     """A document; keys and passages that a `Document` has no place for are kept in `meta`."""
-    passages = records.records_of(record.get("passages"), "passages", "a passage")
+    if "passages" not in record:
+        raise Misfit("there is no key 'passages'")
+    passages = records.records_of(record["passages"], "passages", "a passage")
     pieces = [list(_pieces(passage)) for passage in passages]
     flat = list(chain.from_iterable(pieces))
     loose = records.list_of(record.get("annotations"), "annotations")
@@ -62,6 +65,12 @@ def _document(record: Json, collection: Json, name: str, path: Path, problems: P
 
     for reason in reading.wrong:
         complain(None, reason)
+    sentences_of = [sentence for passage in passages for sentence in passage.get("sentences") or ()]
+    inner = {key for sentence in sentences_of for key in _kept(sentence, _OWN_OF_PASSAGE)}
+    inner |= {key for _, one in annotations if isinstance(one, dict) for key in _kept(one, _OWN_OF_ANNOTATION)}
+    if inner:
+        keys = ", ".join(records.shorten(key) for key in sorted(inner)[:5])
+        problems.note(path, f"document {name}: {keys} of sentences or annotations is not kept")
     if reading.unit != UNITS[0]:
         problems.note(
             path, f"document {name}: the surfaces fit only if offsets count {reading.unit}, so it was read that way"
@@ -135,7 +144,7 @@ class _Reading:
         self.fit = (fitting(self.text, self.mentions), single_gaps)
 
     def _mention(self, annotation: Json, at: int) -> Mention:
-        infons = dict(records.record_of(annotation.get("infons") or {}, "infons"))
+        infons = dict(records.record_of(annotation.get("infons", {}), "infons"))
         if "type" not in infons:
             raise Misfit(f"annotation {annotation.get('id')!r} has no infon 'type', which is its label")
         label = records.label_of(infons.pop("type"))
@@ -156,7 +165,9 @@ class _Reading:
         if infons:
             meta["infons"] = infons
         surface = annotation.get("text")
-        return Mention(label, tuple(ranges), surface if isinstance(surface, str) else None, None, meta)
+        if surface is not None:
+            records.text_of(surface, f'the text of entity "{label}"')
+        return Mention(label, tuple(ranges), surface, None, meta)
 
     def _place(self, offset: int, order: Iterable[int]) -> int:
         """An offset of the file as a place in the text, by the first piece in this order that it lies in."""
@@ -170,7 +181,7 @@ class _Reading:
 
 def _kept(record: Json, own: frozenset[str]) -> Json:
     """The other keys of a record; empty values are left out, because XML and JSON differ in which they write."""
-    kept = {key: value for key, value in record.items() if key not in own and value}
+    kept = {key: value for key, value in record.items() if key not in own and (value or value == 0)}
     if isinstance(relations := kept.get("relations"), list):
         kept["relations"] = [_kept(item, frozenset()) if isinstance(item, dict) else item for item in relations]
     return kept

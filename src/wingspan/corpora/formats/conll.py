@@ -96,9 +96,15 @@ def write(documents: Iterable[Document], path: Path) -> None:
 
 
 def _other_columns(document: Document) -> list[list[str]]:
+    """The columns that were kept, unless the last of them would be read as tags of entities."""
     columns, size = document.meta.get("columns", []), len(document.words or ())
-    fit = isinstance(columns, list) and all(isinstance(column, list) and len(column) == size for column in columns)
-    return [[str(value) for value in column] for column in columns] if fit else []
+    if not isinstance(columns, list) or not all(isinstance(column, list) and len(column) == size for column in columns):
+        return []
+    beside_tags = _ColumnValues()
+    for place, value in enumerate(columns[-1] if columns else (), 1):
+        beside_tags.add(str(value), place)
+    misread = beside_tags.labels and beside_tags.layer and not beside_tags.chunks
+    return [] if misread else [[str(value) for value in column] for column in columns]
 
 
 def _comments(document: Document) -> list[str]:
@@ -125,7 +131,7 @@ def _check(document: Document, words: list[str], columns: list[list[str]], layer
                     f"document {document.id}: {value!r} is empty or holds a tab or line end, which columns cannot "
                     "hold; write jsonl instead"
                 )
-    if any(word.startswith(DOCUMENT_MARK) for word in words):
+    if any(map(_is_mark, words)):
         raise CorpusError(f"document {document.id}: the word {DOCUMENT_MARK} marks a new document in columns")
     for comment in _comments(document):
         parts = comment.split("\t")
@@ -213,6 +219,16 @@ class _ColumnValues:
         else:
             self.others += 1
 
+    @property
+    def layer(self) -> bool:
+        """Whether it has tags of entities; a value that is none may be among them, and is reported with its line."""
+        return not self.bare and not self.empty and self.others <= self.tags
+
+    @property
+    def chunks(self) -> bool:
+        """Whether all its tags are those of phrases."""
+        return bool(self.labels) and self.labels <= _CHUNKS
+
 
 def _find_columns(path: Path) -> ConllColumns | None:
     """The columns of a file, or None if it has no words."""
@@ -242,7 +258,7 @@ def sentences(
     marks, group = 0, None
     sentence = SentenceLines(1, group)
     for at, line in chain(read_lines(path), [(0, "")]):
-        mark = line.startswith(DOCUMENT_MARK)
+        mark = _is_mark(line)
         started = sentence.rows or EMPTY in sentence.comments or sentence.damaged
         if started and (mark or not line.strip(" \t")):
             if EMPTY in sentence.comments:
@@ -255,7 +271,7 @@ def sentences(
         values = columns.split(line)
         if mark:
             marks += 1
-            name = _GROUP.fullmatch(line)
+            name = _GROUP.fullmatch(line.lstrip(" \t"))
             sentence.group = group = (name[1] or None) if name else f"{stem(path)}-doc{marks}"
         elif line.startswith("#") and columns.misfit(values, check_tags=True):
             sentence.comments.append(line)
@@ -264,6 +280,11 @@ def sentences(
             sentence.damaged = True
         else:
             sentence.rows.append(values)
+
+
+def _is_mark(line: str) -> bool:
+    """Whether a line starts a new document."""
+    return line.lstrip(" \t").startswith(DOCUMENT_MARK)
 
 
 def _split(line: str, tabs: bool) -> list[str]:
@@ -280,7 +301,7 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues]]:
         if not line.strip(" \t"):
             place = 0
             continue
-        if line.startswith((DOCUMENT_MARK, "#")):  # a word may start with #, but never all words do
+        if _is_mark(line) or line.startswith("#"):  # a word may start with #, but never all words do
             continue
         if tabs is None:
             tabs = "\t" in line
@@ -296,7 +317,7 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues]]:
 
 
 def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
-    """The tag columns: the last one, and those before it that hold nothing but tags of entities."""
+    """The tag columns: the last one, and those before it that hold tags of entities."""
     last = columns[-1]
     if last.others > last.tags + last.outside or (last.others and not last.outside):
         raise CorpusError(
@@ -306,10 +327,7 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
     layers = [len(columns) - 1]
     for at in range(len(columns) - 2, 0, -1):
         column = columns[at]
-        if column.others or column.bare or column.empty:
-            break
-        chunks = bool(column.labels) and column.labels <= _CHUNKS
-        if chunks and not (last.labels and last.labels <= _CHUNKS):  # also where the last column has no entity at all
+        if not column.layer or (column.chunks and not last.chunks):
             break
         layers.append(at)
     return tuple(reversed(layers))
@@ -319,8 +337,8 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
 
 TaggedSpan = tuple[str, int, int]  # a label and a half-open range of words
 UNTYPED = "ENTITY"  # the label of tags that are a bare prefix, as in corpora with one class (B, I, O)
-_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_](.*\S.*))?", re.DOTALL)
-_NO_LABEL = re.compile(r"(?:[BIMELSUW][-_])?\s*")
+_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_]([^\t\r\n]*\S[^\t\r\n]*))?")  # a label is a name, and stands on one line
+_NO_LABEL = re.compile(r"(?:[BIMELSUW][-_])?\s*|.*[\t\r\n].*", re.DOTALL)
 _OUTSIDE = frozenset({"O", "", "-", "_"})
 # every scheme has the same four roles under other letters
 _ROLES = {"B": "begin", **dict.fromkeys("IM", "inside"), **dict.fromkeys("EL", "end"), **dict.fromkeys("SUW", "single")}

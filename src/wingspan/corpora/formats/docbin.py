@@ -23,7 +23,7 @@ SPANS_KEY = "sc"  # the span group that spaCy's span categorizer reads by defaul
 _OURS = "wingspan"
 _KEYS = frozenset({"id", "kb_id"})  # the keys of entities that a spaCy span has a place for, as strings
 # raised by spaCy and its serializer on damaged files
-_DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError, zlib.error)
+_DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, MemoryError, zlib.error)
 
 
 def _spacy() -> Any:

@@ -32,6 +32,7 @@ INSIDE = -1  # an offset inside a character
 UNITS = ("code points", "utf-16", "code points, CR LF as one", "utf-16, CR LF as one")
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_BREAK = re.compile(r"[\t\r\n]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -215,10 +216,12 @@ def text_of(value: Any, name: str) -> str:
 
 
 def label_of(value: Any) -> str:
-    """A label: any string that is not empty. Labels may hold spaces."""
+    """A label: any string on one line that is not empty. Labels may hold spaces."""
     label = text_of(value, "the label")
     if not label.strip():
         raise Misfit("the label is empty; give every entity a label")
+    if _BREAK.search(label):
+        raise Misfit(f"the label {shorten(label)} has a tab or a line end in it, which no label may have")
     return label
 
 
@@ -308,7 +311,7 @@ def pair_of(value: Any, name: str) -> tuple[Any, Any]:
 
 def same_surface(ours: str, theirs: Any, span: Span) -> None:
     """Compares the text at the offsets with the surface form that the file gives, white space aside."""
-    if isinstance(theirs, str) and ours.split() != theirs.split():
+    if theirs is not None and ours.split() != text_of(theirs, "the text of an entity or word").split():
         raise Misfit(f"the text at {span.start}-{span.end} is {shorten(ours)}, the file says {shorten(theirs)}")
 
 
@@ -330,7 +333,7 @@ def identity(record: Mapping[str, Any], key: str, default: str) -> str:
         return default
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Misfit(f"{key} is {kind_of(value)}, not a string or a number")
-    return text_of(str(value), key)
+    return text_of(str(int(value) if isinstance(value, float) and value.is_integer() else value), key)
 
 
 def numeric(name: str) -> int | str:

@@ -41,6 +41,9 @@ CUT_RELATIONS = "relations whose entity is no longer there (left out)"
 def _from_spert(record: Json, ref: RecordRef) -> Iterator[Document]:
     words = records.words_of(record.get("tokens"), "tokens")
     relations = records.list_of(record.get("relations"), "relations")
+    for number, item in enumerate(relations, 1):
+        if not _is_relation(item):
+            raise Misfit(f"relation {number} has no numbers of entities as its head and tail")
 
     def build(item: tuple[int, Any]) -> Entity:
         entity = _SPERT_ENTITY.read(item[1], words)
@@ -68,10 +71,7 @@ def _to_spert(document: Document) -> Json:
 def _relations(document: Document) -> list[Any] | None:
     """The relations between entities that are still there, by their new numbers; None where `meta` has no relations."""
     relations: Any = document.meta.get("relations")
-    if not isinstance(relations, list) or not all(
-        isinstance(item, dict) and isinstance(item.get("head"), int) and isinstance(item.get("tail"), int)
-        for item in relations
-    ):
+    if not isinstance(relations, list) or not all(map(_is_relation, relations)):
         return None
     new = {entity.meta[_INDEX]: at for at, entity in enumerate(document.entities) if _INDEX in entity.meta}
     return [
@@ -79,6 +79,10 @@ def _relations(document: Document) -> list[Any] | None:
         for item in relations
         if item["head"] in new and item["tail"] in new
     ]
+
+
+def _is_relation(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("head"), int) and isinstance(item.get("tail"), int)
 
 
 def _spert_changes(document: Document) -> Counter[str]:
@@ -210,9 +214,9 @@ def _w2ner_entity(size: int, value: Any) -> Entity:
     if fragments := records.list_of(raw.get("fragments"), "fragments"):
         spans = tuple(records.span_of(*records.pair_of(pair, "a fragment"), size, "words") for pair in fragments)
     else:
-        indices = sorted({records.whole(at, "a word index") for at in records.list_of(raw.get("index"), "index")})
-        if not indices:
-            raise Misfit("index is empty; name the words of the entity")
+        indices = sorted(records.whole(at, "a word index") for at in records.list_of(raw.get("index"), "index"))
+        if not indices or len(set(indices)) < len(indices):
+            raise Misfit("index is empty or has a word twice; name the words of the entity")
         spans = tuple(records.span_of(*span, size, "words") for span in runs(indices))
     return Entity(
         records.label_of(raw.get("type")),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wingspan.corpora.formats.records import INSIDE, positions, shorten
+from wingspan.corpora.formats.records import INSIDE, Misfit, label_of, positions, shorten
 from wingspan.text import Entity, Span
 
 UNITS = ("code points", "utf-16", "bytes")
@@ -81,6 +81,11 @@ def entities_of(
     places = positions(text, unit)
     entities, inexact = [], 0
     for mention in mentions:
+        try:
+            label_of(mention.label)
+        except Misfit as misfit:
+            complain(mention.line, str(misfit))
+            continue
         spans = placed(mention, places)
         if isinstance(spans, str):
             complain(mention.line, spans)
