@@ -9,7 +9,7 @@ from wingspan.corpora.formats import ALL, Format, Holds, records
 from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import WordRanges
 from wingspan.files import Problems, read_json_lines
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Span, join_words
 
 _OWN = frozenset({"id", "doc_id", "dataset", "text", "tokens", "entities", "sentences", records.SHAPE})
 _OWN_OF_ENTITY = frozenset({"label", "start", "end", "fragments", "score"})
@@ -49,7 +49,7 @@ def _document(record: Json, ref: RecordRef) -> Document:
         raise Misfit("a record needs the key 'text' or the key 'tokens'")
     others["meta"][records.SHAPE] = records.WORDS
     words = records.words_of(record["tokens"], "tokens")
-    entities = _entities(record, ref, len(words), "word", lambda span: " ".join(words[span.start : span.end]))
+    entities = _entities(record, ref, len(words), "word", lambda span: join_words(words[span.start : span.end]))
     document = Document.from_words(name, words, entities, **others)
     if record.get("sentences") is None:
         return document
@@ -104,7 +104,7 @@ def _locate(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
-    """Writes one record per line; in words where the source was and only single spaces separate them."""
+    """Writes one record per line; in words where the source was and its text is these words joined."""
     records.write_lines(map(record_of_document, documents), path)
 
 
@@ -126,9 +126,10 @@ def record_of_document(document: Document) -> Json:
 def _word_record(document: Document) -> Json | None:
     """The words and ranges of words, or None where they could not give the document back."""
     words = [document.text[word.start : word.end] for word in document.words or ()]
-    if document.words is None or "" in words or " ".join(words) != document.text:
+    if document.words is None or "" in words:
         return None
-    if Document.from_words("", tuple(words)).words != document.words:
+    rebuilt = Document.from_words("", tuple(words))
+    if rebuilt.text != document.text or rebuilt.words != document.words:
         return None
     ranges = WordRanges(document.words)
     spans = [[ranges.exact(span) for span in entity.spans] for entity in document.entities]

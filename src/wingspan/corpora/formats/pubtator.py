@@ -147,7 +147,7 @@ def _lines(document: Document) -> Iterator[str]:
         more, concept = entity.meta.get(_MORE), str(entity.meta.get("concept_id") or "")
         others = [concept, *map(str, more)] if isinstance(more, list) else [concept] if concept else []
         if _BREAK.search(entity.label):
-            raise CorpusError(f"document {document.id}: the label {entity.label!r} has a tab or line end; rename it")
+            raise CorpusError(f"document {document.id}: the label {entity.label!r} holds a tab or line end; rename it")
         columns = [_BREAK.sub(" ", column) for column in (document.text_of(entity), entity.label, *others)]
         yield "\t".join([document.id, str(entity.start), str(entity.end), *columns])
     relations = kept.get("relations")

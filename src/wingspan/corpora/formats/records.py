@@ -20,7 +20,7 @@ from wingspan.files import (
     read_lines,
     read_text,
 )
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Span, join_words
 
 Json = dict[str, Any]
 
@@ -221,7 +221,7 @@ def label_of(value: Any) -> str:
     if not label.strip():
         raise Misfit("the label is empty; give every entity a label")
     if _BREAK.search(label):
-        raise Misfit(f"the label {shorten(label)} has a tab or a line end in it, which no label may have")
+        raise Misfit(f"the label {shorten(label)} holds a tab or line end; rename it")
     return label
 
 
@@ -311,7 +311,7 @@ def pair_of(value: Any, name: str) -> tuple[Any, Any]:
 
 def same_surface(ours: str, theirs: Any, span: Span) -> None:
     """Compares the text at the offsets with the surface form that the file gives, white space aside."""
-    if theirs is not None and ours.split() != text_of(theirs, "the text of an entity or word").split():
+    if theirs is not None and "".join(ours.split()) != "".join(text_of(theirs, "the text of an entity").split()):
         raise Misfit(f"the text at {span.start}-{span.end} is {shorten(ours)}, the file says {shorten(theirs)}")
 
 
@@ -437,7 +437,7 @@ class EntityKeys:
         span = span_of(raw.get(self.start), raw.get(self.end), len(text), unit)
         if self.surface:
             inside = text[span.start : span.end]
-            same_surface(inside if isinstance(inside, str) else " ".join(inside), raw.get(self.surface), span)
+            same_surface(inside if isinstance(inside, str) else join_words(inside), raw.get(self.surface), span)
         score = score_of(raw.get("score")) if self.score else 1.0
         return Entity(label_of(raw.get(self.label)), (span,), score, other_keys(raw, self.own))
 
