@@ -4,7 +4,7 @@ BIN := .venv/bin
 # processes that share the tests; each builds the fixtures it needs, and one that is done takes tests from another
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts clean
+.PHONY: demo test lint types contracts docs clean
 
 demo: .venv/.installed
 	$(BIN)/wingspan demo
@@ -22,6 +22,10 @@ types: .venv/.installed-dev
 contracts: .venv/.installed-dev
 	$(BIN)/lint-imports --no-cache
 
+docs: .venv/.installed-dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+	@echo "build/docs/index.html"
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -31,7 +35,7 @@ contracts: .venv/.installed-dev
 	touch $@
 
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim]"
 	touch $@
 
 clean:

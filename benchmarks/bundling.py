@@ -1,4 +1,4 @@
-"""Paper 002 on real corpora: SeqNER, BL-SeqNER, SpanNER, BL-SpanNER with MiniLM; one JSON line per run.
+"""Ji et al. 2022 on real corpora: SeqNER, BL-SeqNER, SpanNER, BL-SpanNER with MiniLM; one JSON line per run.
 
 python benchmarks/bundling.py --data $WINGSPAN_DATA --corpora ncbi-disease,wnut17 --seeds 1,2,3 --workers 12 \
     --output benchmarks/results/bundling.jsonl

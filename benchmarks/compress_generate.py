@@ -1,4 +1,4 @@
-"""Paper 000 on real corpora: the seven settings of its Table 4 with MiniLM; one JSON line per run.
+"""Nguyen et al. 2023 on real corpora: the seven settings of its Table 4 with MiniLM; one JSON line per run.
 
 python benchmarks/compress_generate.py --data DATA --lexicons FOLDER --seeds 1,2,3 --workers 16 \
     --predictions FOLDER --output benchmarks/results/compress_generate.jsonl

@@ -1,4 +1,4 @@
-"""Paper 004 on its ten corpora with MiniLM: Single, Multi, Multi+CVAE, with and without leaking documents; ablations.
+"""Oi and Miwa 2025 on its ten corpora with MiniLM: Single, Multi, Multi+CVAE, with and without leaks; ablations.
 
 python benchmarks/conditional.py --data DATA --seeds 1,2,3 --workers 16 --output benchmarks/results/conditional.jsonl
 python benchmarks/conditional.py --data DATA --plan ablations --output benchmarks/results/conditional.jsonl ...

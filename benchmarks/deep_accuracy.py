@@ -1,4 +1,4 @@
-"""Does depth help? Paper 003 on GENIA and LitBank with e5-small: shallow, biaffine, deep 2 and 12, grid and proposals.
+"""Does depth help? Zhu et al. 2023 on GENIA and LitBank with e5-small: shallow, biaffine, deep 2 and 12.
 
 python benchmarks/deep_accuracy.py --data $WINGSPAN_DATA --seeds 1,2,3 --workers 16 \
     --output benchmarks/results/deep_accuracy.jsonl --predictions runs/deep

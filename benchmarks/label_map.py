@@ -1,4 +1,4 @@
-"""How good suggested label maps are: ten biomedical corpora against paper 004's Table 7; CrossNER for the threshold.
+"""How good suggested label maps are: ten corpora against Oi and Miwa 2025's Table 7; CrossNER for the threshold.
 
 python benchmarks/label_map.py --data $WINGSPAN_DATA --output benchmarks/results/label_map.jsonl
 

@@ -1,4 +1,4 @@
-"""Leaks: documents that `train` drops on every corpus, BioRED in the corpora of paper 004, and how long a search takes.
+"""Leaks: documents that `train` drops on every corpus, BioRED in auxiliary corpora (Oi and Miwa 2025), search time.
 
 python benchmarks/leaks.py --data $WINGSPAN_DATA --output benchmarks/results/leaks.jsonl
 
@@ -48,7 +48,7 @@ def other(train: Path, part: str) -> Path | None:
 
 
 def biored(data: Path) -> Iterator[Row]:
-    """BioRED in the training and dev files of the auxiliary corpora of paper 004, as documents and as sentences."""
+    """BioRED in the training and dev files of the auxiliary corpora of Oi and Miwa 2025, by document and sentence."""
     for suffix in (".text.jsonl", ".jsonl"):
         files = [
             path for name in AUXILIARY for part in ("train", "dev") for path in data.glob(f"{name}/{part}{suffix}*")

@@ -1,4 +1,4 @@
-"""How much of three corpora the lexicons of $WINGSPAN_DATA/kb cover, next to table 1 of paper 000 (UMLS 2017AA).
+"""How much of three corpora the lexicons of $WINGSPAN_DATA/kb cover, and table 1 of Nguyen et al. 2023 (UMLS 2017AA).
 
 python benchmarks/lexicon_coverage.py [--output benchmarks/results/lexicon-coverage.jsonl]
 """

@@ -1,4 +1,4 @@
-"""Does synonym training teach synonyms that were never seen? Token recall of held-out synonyms, paper 000's parts.
+"""Does synonym training teach synonyms that were never seen? Token recall of held-out synonyms.
 
 python benchmarks/synonyms.py --corpus $WINGSPAN_DATA/ncbi-disease/train.jsonl --lexicon diseases.sqlite \
     --output benchmarks/results/synonyms.jsonl

@@ -10,10 +10,10 @@ from table_rows import chance, markdown, rows, spread
 
 Run = dict[str, Any]
 
-# Typed spans: paper 001
+# Typed spans: SNG
 
 TYPED_CORPORA = {"genia": ("GENIA", 91.76), "litbank": ("LitBank", 87.93), "germeval14": ("GermEval14", 69.47)}
-"""Names, and the accuracies of paper 001, Table 2."""
+"""Names, and the accuracies of SNG, Table 2."""
 TYPING = {
     "typed_spans": "default",
     "typed_spans/paper-mini-batch": "published model, mini-batches",
@@ -33,7 +33,7 @@ def typed_spans() -> str:
         if any(runs):
             *typing, finding = (spread(values) if values else "" for values in runs)
             lines.append(f"{title} | {' | '.join(typing)} | {published:.2f} | {finding} | {max(map(len, runs))}")
-    header = f"test | typing accuracy: {' | '.join(TYPING.values())} | paper 001 | recognition, strict F1 | seeds"
+    header = f"test | typing accuracy: {' | '.join(TYPING.values())} | SNG | recognition, strict F1 | seeds"
     return markdown(header, lines)
 
 
@@ -47,7 +47,7 @@ def recurrent_spans() -> str:
     return markdown("spans | layout | what | loop, seconds | ours, seconds | times faster | by processor time", lines)
 
 
-# Deep spans: paper 003
+# Deep spans: Zhu et al. 2023
 
 DEEP_CORPORA = {"genia": "GENIA", "litbank": "LitBank"}
 DEEP_SPANS = {
@@ -199,7 +199,7 @@ def deep_scaling() -> str:
     return markdown("words | candidates | span part, ms per sentence | peak memory, MiB", lines)
 
 
-# Several corpora in one model: paper 004
+# Several corpora in one model: Oi and Miwa 2025
 
 BIORED_TYPES = ("Disease", "Chemical", "Gene", "Variant", "Species", "CellLine")
 LEAKS = {"none": "", "with": "with leaks", "without": "without leaks"}
@@ -223,7 +223,7 @@ CONDITIONAL_ABLATIONS = {
 }
 WITHOUT_CVAE = ("multi", "single", "multi-shared-label")
 CONDITIONAL_PUBLISHED = {"single": 87.86, "multi": 93.22, "multi-cvae": 94.19}
-"""Paper 004, Table 1, PubMedBERT, one run each, with leaks."""
+"""Oi and Miwa 2025, Table 1, PubMedBERT, one run each, with leaks."""
 USUAL_WEIGHT = "1e-4"
 
 

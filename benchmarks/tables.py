@@ -55,7 +55,7 @@ SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span":
 
 
 def bundling(name: str = "bundling") -> str:
-    """Test F1 of the four systems of paper 002, and what bundling adds."""
+    """Test F1 of the four systems of Ji et al. 2022, and what bundling adds."""
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows(name):
         scores[row["corpus"], row["recipe"].removeprefix("bundling/")].append(row["test"]["f1"])
@@ -92,7 +92,7 @@ def throughput_gpu() -> str:
 
 
 def lexicon_coverage() -> str:
-    """The share of entities with synonyms, beside table 1 of paper 000."""
+    """The share of entities with synonyms, beside table 1 of Nguyen et al. 2023."""
     shares: dict[tuple[str, str], list[str]] = defaultdict(list)
     umls: dict[str, list[str]] = defaultdict(list)
     for row in rows("lexicon-coverage"):
@@ -101,7 +101,7 @@ def lexicon_coverage() -> str:
             umls[row["corpus"]].append(f"{row['paper']:.2f} %")
     lines = ["| corpus | lexicon | train | dev | test |", "|---|---|---|---|---|"]
     for corpus, published in umls.items():
-        lines.append(f"| {corpus} | UMLS 2017AA (paper 000, table 1) | {' | '.join(published)} |")
+        lines.append(f"| {corpus} | UMLS 2017AA (Nguyen et al. 2023, table 1) | {' | '.join(published)} |")
         lines += [f"| | {name} | {' | '.join(cells)} |" for (of, name), cells in shares.items() if of == corpus]
     return "\n".join(lines)
 
@@ -127,7 +127,7 @@ def evaluation() -> str:
 
 
 def compress_generate() -> str:
-    """Dev and test F1 of the settings of paper 000's Table 4, with the difference to the baseline on test."""
+    """Dev and test F1 of the settings of Nguyen et al. 2023's Table 4, with the difference to the baseline on test."""
     scores: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in rows("compress_generate"):
         for part in ("dev", "test"):
@@ -219,7 +219,7 @@ def label_map_disagreements() -> str:
         if row["witnesses"] == "all evidence"
         for one in row["disagreements"]
     ]
-    return markdown("corpus | label | suggested | confidence | paper 004, Table 7", lines)
+    return markdown("corpus | label | suggested | confidence | Oi and Miwa 2025, Table 7", lines)
 
 
 def label_map_threshold() -> str:
@@ -251,7 +251,7 @@ def leaks_corpora() -> str:
 
 
 def leaks_biored() -> str:
-    """How much of BioRED the auxiliary corpora of paper 004 hold."""
+    """How much of BioRED the auxiliary corpora of Oi and Miwa 2025 hold."""
     lines = []
     for row in rows("leaks", "biored"):
         by_corpus: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Paper 001 on its corpora: typing accuracy of given spans, and the strict F1 of the same model as a recognizer.
+"""SNG on its corpora: typing accuracy of given spans, and the strict F1 of the same model as a recognizer.
 
 python benchmarks/typed_spans.py --data $WINGSPAN_DATA --vectors FOLDER --output benchmarks/results/typed_spans.jsonl
 

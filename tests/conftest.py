@@ -18,7 +18,7 @@ SLOW = {
     *("test_experiment", "test_frozen_trainings", "test_fuzz", "test_other_scorers", "test_perturbations"),
     *("test_pretrained", "test_quantization", "test_recipes", "test_round_trip", "test_static_pieces", "test_tune"),
     *("test_calibrated_model", "test_cli_models", "test_hashed", "test_model_folder", "test_several_corpora"),
-    *("test_typed_spans", "test_vector_cache", "test_windows"),
+    *("test_packaging", "test_first_hours", "test_typed_spans", "test_vector_cache", "test_windows"),
 }
 """Modules that take half of the time of all others; `pytest -m "not slow"` leaves them out."""
 

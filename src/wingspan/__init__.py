@@ -19,6 +19,11 @@ __all__ = ["Document", "Entity", "Recognizer", "Sentence", "Span", "load", "trai
 _LAZY = {"Recognizer": "wingspan.recognizer", "load": "wingspan.recognizer", "train": "wingspan.training.run"}
 
 
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted([*__all__, "__version__"])
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)

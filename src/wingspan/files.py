@@ -47,8 +47,9 @@ class Problems:
         self.messages.append(sentence)
 
     def note(self, path: Path | str, message: str) -> None:
-        """Reports a fact that loses nothing, such as the tagging scheme that was detected."""
-        self.notes.append(f"{path}: {message}")
+        """Reports a fact that loses nothing, such as the tagging scheme that was detected; a repetition is left out."""
+        if (note := f"{path}: {message}") not in self.notes[-1:]:
+            self.notes.append(note)
 
     def warn(self, path: Path | str, message: str) -> None:
         """Reports a fact that the user has to know, because annotations may not be what they seem."""

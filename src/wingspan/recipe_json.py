@@ -185,8 +185,21 @@ def part_named(path: str, parts: Sequence[str] = ()) -> type:
 
 def override(recipe: Recipe, key: str, text: str) -> Recipe:
     """`--set spans.width_size=10`: a scalar anywhere in the recipe; anything structural is a Python function."""
-    changed: Recipe = _set(recipe, Any, key.split("."), text, key)
+    try:
+        changed: Recipe = _set(recipe, Any, key.split("."), text, key)
+    except UnknownSetting:
+        keys = [setting.key for setting in settings_of(recipe) if setting.settable]
+        last = key.rpartition(".")[2]
+        same = sorted((each for each in keys if each.rpartition(".")[2] == last), key=lambda each: "train." not in each)
+        near = same or difflib.get_close_matches(key, keys, 1, 0.8)
+        if not near:
+            raise
+        raise UnknownSetting(f"--set {key}: no such setting; did you mean {near[0]!r}?") from None
     return changed
+
+
+class UnknownSetting(ValueError):
+    """There is no setting of that name; the message suggests one."""
 
 
 def parse(text: str) -> Any:
@@ -229,7 +242,7 @@ def _known(name: str, known: list[str], key: str) -> str:
         return name
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    raise ValueError(f"--set {key}: no setting {name!r}; {hint}")
+    raise UnknownSetting(f"--set {key}: no setting {name!r}; {hint}")
 
 
 def _value(hint: Any, text: str, key: str) -> Any:

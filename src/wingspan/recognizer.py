@@ -52,6 +52,18 @@ class Recognizer:
         self.device = usable_device(device)
         self.learner.to(self.device).eval()
 
+    def __repr__(self) -> str:
+        """What it is: recipe, labels, device, size."""
+        labels = sorted({label for types in self.labels.types.values() for label in types})
+        shown = ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+        size = sum(parameter.numel() for parameter in self.learner.parameters())
+        return f"<Recognizer {self.recipe.name}: {shown}; {size:,} parameters on {self.device}>"
+
+    def __call__(self, texts: Text | Sequence[Text], **options: Any) -> Any:
+        """The same as `predict`; of one text, its document."""
+        found = self.predict(texts, **options)
+        return found[0] if isinstance(texts, str | Document) else found
+
     @classmethod
     def from_pretrained(
         cls, name: str | Path, *, device: str | None = None, parts: Sequence[str] = (), revision: str | None = None
@@ -104,6 +116,8 @@ class Recognizer:
         `is_split_into_words=True` takes lists of words; without it a list is a list of texts. A model of several
         corpora uses the labels of its target, or of the corpus that `dataset` names.
         """
+        if not isinstance(texts, str | Document | Iterable):
+            raise TypeError(f"predict takes a text, a Document, or a list of them, not {type(texts).__name__}")
         single = isinstance(texts, str | Document) or (is_split_into_words and texts and isinstance(texts[0], str))
         items: Any = [texts] if single else texts
         options: Any = {"batch_size": batch_size, "threshold": threshold, "overlap": overlap, "dataset": dataset}

@@ -207,7 +207,7 @@ class Sentence:
         return Span(self.offsets[span.start].start, self.offsets[span.end - 1].end)
 
 
-ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences"})
+ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences", "label_studio_results"})
 """Keys of `Document.meta` that refer to its entities."""
 LAYOUTS = frozenset({"bioc", "pubtator"})  # keys of `Document.meta` with passages, which may contain relations
 

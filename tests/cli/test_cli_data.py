@@ -55,15 +55,15 @@ def test_the_data_commands_import_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_convert_lists_what_would_be_lost_and_writes_nothing(tmp_path: Path) -> None:
+def test_convert_refuses_to_change_an_entity_and_writes_nothing(tmp_path: Path) -> None:
     source = lines(tmp_path / "in.jsonl", NESTED)
     said = run("convert", source, tmp_path / "out.spert.json", code=1)
-    assert "'spert' cannot hold 1 discontinuous entities (an entity is made of each fragment); 1 texts with" in said
-    assert "go on with --lossy" in said
+    assert "'spert' cannot hold 1 discontinuous entity (an entity is made of each fragment); go on with --lossy" in said
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
     said = run("convert", source, tmp_path / "out.spert.json", "--lossy")
     assert "1 document, 4 entities, in spert" in said
-    assert "lost: 1 discontinuous entities" in said
+    assert "changed for spert: 1 discontinuous entity (an entity is made of each fragment)\n" in said
+    assert "not kept by spert: white space of 1 text\n" in said
     (document,) = read(tmp_path / "out.spert.json")
     assert sorted(document.text_of(entity) for entity in document.entities) == ["Lund", "Lund Robotics", "arm", "left"]
 
@@ -76,6 +76,31 @@ def test_convert_without_loss_needs_no_permission(tmp_path: Path) -> None:
     back = convert_corpus(tmp_path / "out.jsonl", tmp_path / "back.doccano.jsonl")
     assert not back.losses
     assert list(read(tmp_path / "back.doccano.jsonl")) == list(read(source))
+
+
+def test_convert_needs_no_permission_where_entities_stay_as_they_are(tmp_path: Path) -> None:
+    record = {"id": "a", "doc_id": "g", "tokens": ["Oslo", "rains"], "year": 1999}
+    entity = {"label": "LOC", "start": 0, "end": 1, "concept_id": "Q585", "sure": True, "score": 0.9}
+    source = lines(tmp_path / "in.jsonl", {**record, "entities": [entity]}, {**record, "id": "b", "entities": [entity]})
+    said = run("convert", source, tmp_path / "out", "--to", "brat")
+    line = next(line for line in said.splitlines() if line.startswith("not kept by brat: "))
+    for what in ("word boundaries of 2 documents", "groups of 2 documents", "'year' of 2 documents"):
+        assert what in line
+    for what in ("scores of 2 entities", "'sure' of 2 entities"):
+        assert what in line
+    assert [document.entities for document in read(tmp_path / "out")] == [
+        document.entities for document in read(source)
+    ]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("x.xml", "<"), ("x.json", "{"), ("x.bioc", "<")])
+def test_bioc_is_a_name_for_both_of_its_forms(tmp_path: Path, name: str, expected: str) -> None:
+    assert "in bioc\n" in run("convert", FIXTURES / "doccano.jsonl", tmp_path / name, "--to", "bioc")
+    assert (tmp_path / name).read_text().startswith(expected)
+    assert "no problems" in run("validate", tmp_path / name, "--format", "bioc")
+    (tmp_path / name).rename(tmp_path / "unnamed")
+    found = [document.entities for document in read(tmp_path / "unnamed", "bioc")]
+    assert found == [document.entities for document in read(FIXTURES / "doccano.jsonl")]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +117,7 @@ def test_edges_inside_of_words_are_widened_only_when_allowed(tmp_path: Path) -> 
     source = lines(
         tmp_path / "in.jsonl", {"id": "1", "text": "Evas Oslo", "entities": [{"label": "PER", "start": 0, "end": 3}]}
     )
-    assert "1 entities with an edge inside of a word" in run("convert", source, tmp_path / "o.conll", code=1)
+    assert "1 entity with an edge inside of a word" in run("convert", source, tmp_path / "o.conll", code=1)
     run("convert", source, tmp_path / "o.conll", "--lossy")
     (document,) = read(tmp_path / "o.conll")
     assert document.text_of(document.entities[0]) == "Evas"
@@ -111,7 +136,7 @@ def test_skipped_entities_are_counted_and_named(tmp_path: Path) -> None:
 
 def test_source_and_target_may_not_be_the_same(tmp_path: Path) -> None:
     source = lines(tmp_path / "in.jsonl", NESTED)
-    assert "source and target are the same" in run("convert", source, source, code=1)
+    assert "in.jsonl: it is read, and would be written over" in run("convert", source, source, code=1)
     assert len(list(read(source))) == 1
 
 
@@ -168,6 +193,18 @@ def test_split_writes_parts_and_folds(tmp_path: Path) -> None:
     tests = [{d.id for d in read(tmp_path / f"folds/fold-{n}/test.jsonl")} for n in range(1, 5)]
     assert set.union(*tests) == {str(n) for n in range(40)}
     assert sum(map(len, tests)) == 40
+
+
+def test_split_divides_groups_that_are_too_coarse(tmp_path: Path) -> None:
+    rows = [{"id": str(at), "doc_id": f"article {at % 3}", "text": f"text {at}", "entities": []} for at in range(40)]
+    source = lines(tmp_path / "in.jsonl", *rows)
+    told = f"{source}: 40 rows are of 3 groups only, so that rows count one by one, and a group may be in several parts"
+    assert f"note: {told}\n" in run("split", source, "--output", tmp_path / "parts")
+    parts = [list(read(tmp_path / "parts" / f"{name}.jsonl")) for name in ("train", "dev", "test")]
+    assert [len(part) for part in parts] == [32, 4, 4]
+    assert {document.group for document in parts[0]} == {"article 0", "article 1", "article 2"}
+    figures = run("split", source, "--output", tmp_path / "folds", "--folds", 4, "--json", "-")
+    assert json.loads(figures)["notes"] == [told]
 
 
 @pytest.mark.parametrize(

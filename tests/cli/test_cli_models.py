@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from shells import lines
 
-from wingspan.corpora.formats import read
-from wingspan.text import Entity, Span
+from wingspan.corpora.formats import read, write
+from wingspan.corpora.words import split_words
+from wingspan.text import Document, Entity, Span
 
 
 def test_train_predict_evaluate_info(shell, tmp_path):
@@ -59,7 +60,7 @@ def test_lines_are_not_wrapped_in_a_pipe(shell, monkeypatch):
     assert any(line.startswith("Coverage: ") and len(line) > 40 for line in out.splitlines())
 
 
-def test_predict_reads_a_declared_ending_as_a_corpus(shell, tmp_path):
+def test_predict_reads_a_corpus_by_its_ending_or_content(shell, tmp_path):
     (tmp_path / "x.pubtator.txt").write_text("7|t|Loss of BRCA1 in mice.\n7|a|None.\n7\t8\t13\tBRCA1\tGene\n")
     (tmp_path / "y.txt").write_text("7|t|Loss of BRCA1 in mice.\n")
     for given in (["x.pubtator.txt", "y.txt"], [""]):  # two files, and the folder that holds them
@@ -67,7 +68,7 @@ def test_predict_reads_a_declared_ending_as_a_corpus(shell, tmp_path):
         records = [json.loads(line) for line in out.splitlines()]
         assert [(record["id"], record["text"]) for record in records] == [
             ("7", "Loss of BRCA1 in mice. None."),
-            ("y", "7|t|Loss of BRCA1 in mice.\n"),
+            ("7", "Loss of BRCA1 in mice."),
         ]
 
 
@@ -133,16 +134,115 @@ def test_a_text_of_any_length_is_no_file_name(shell, length):
     assert json.loads(out)["text"] == text
 
 
+def test_an_empty_text_is_a_text(shell, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("A text that nobody has named.")
+    monkeypatch.chdir(tmp_path)
+    out, _ = shell("predict", "", " ", "--model", shell.model)
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"id": str(number), "text": text, "entities": []} for number, text in enumerate(("", " "))
+    ]
+
+
+COLUMNS = "-DOCSTART- O\n\nLoss O\nof O\nBRCA1 B-Gene\n. O\n\nMice O\nsleep O\n. O\n"
+
+
+def test_predict_reads_what_the_other_verbs_read(shell, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "test.txt").write_text(COLUMNS)
+    for source in (tmp_path / "texts" / "test.txt", tmp_path / "texts"):
+        out, err = shell("predict", source, "--model", shell.model)
+        assert [json.loads(line)["text"] for line in out.splitlines()] == ["Loss of BRCA1 .", "Mice sleep ."]
+        assert "test.txt: tags in scheme IOB2 in column 2; words in column 1" in err
+    out, _ = shell("validate", tmp_path / "texts" / "test.txt")
+    assert "test.txt (conll)" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "like"),
+    [
+        ("{\\bf Loss} of BRCA1.\n", "JSON"),
+        ("<p>Loss of BRCA1.</p>\n", "bioc-xml"),
+        ("Name|Age|City\nEva|7|Oslo\n", "pubtator"),
+        ("Loss of BRCA1\nvitamin B\nhepatitis B\n", "conll"),
+        ("A deficiency of vitamin B", "conll"),
+    ],
+)
+def test_predict_says_where_it_takes_signs_of_a_format_for_text(shell, tmp_path, content, like):
+    (tmp_path / "a.txt").write_text(content)
+    out, err = shell("predict", tmp_path / "a.txt", "--model", shell.model)
+    assert json.loads(out)["text"] == content
+    assert f"a.txt: read as text although it looks like {like}; name the format with --format (--from of" in err
+
+
+def test_prose_and_lines_of_records(shell, tmp_path):
+    (tmp_path / "a.txt").write_text("[1] The loss of BRCA1 in mice.\nAnd more.\n")
+    out, err = shell("predict", tmp_path / "a.txt", "--model", shell.model)
+    assert (json.loads(out)["id"], err) == ("a", "")
+    _, err = shell("predict", "-", "--model", shell.model, stdin=b'{"text": "Mice."}\n')
+    assert "standard input: every line is read as a text; to read a format, name a file instead of -" in err
+
+
+@pytest.mark.parametrize("name", ["dev.jsonl", "words.jsonl", "dev.conll"])
+def test_predictions_have_one_schema_wherever_they_go(shell, tmp_path, name):
+    write([from_characters(document) for document in read(shell.dev)], tmp_path / "words.jsonl")
+    shell("convert", tmp_path / "words.jsonl", tmp_path / "dev.conll", "--lossy")
+    source = shell.dev if name == "dev.jsonl" else tmp_path / name
+    options = ["--model", shell.model, "--threshold", "0.05"]
+    piped, _ = shell("predict", source, *options)
+    shell("predict", source, *options, "--output", tmp_path / "found.jsonl")
+    shell("analyze", shell.model, source, "--output", tmp_path / "report", "--samples", 2, "--skip-representation")
+    written, reported = tmp_path / "found.jsonl", tmp_path / "report" / "predictions.jsonl"
+    assert written.read_text() == piped
+    for path in (written, reported):
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        entities = [(record["text"], entity) for record in records for entity in record["entities"]]
+        assert entities or path == reported
+        for text, entity in entities:
+            assert set(entity) == {"start", "end", "text", "label", "score", "fragments"}
+            assert entity["fragments"] == [[entity["start"], entity["end"]]]
+            assert text[entity["start"] : entity["end"]] == entity["text"]
+    assert [document.text for document in read(written)] == [document.text for document in read(source)]
+
+
+def from_characters(document: Document) -> Document:
+    """The document with given words, as formats of words have it."""
+    words = tuple(document.text[start:end] for start, end in split_words(document.text))
+    return Document.from_words(document.id, words, meta={"record_shape": "words"})
+
+
+def test_predictions_are_no_work_of_annotators(shell, tmp_path):
+    asked = ["predict", shell.dev, "--model", shell.model, "--threshold", "0.05", "--output"]
+    shell(*asked, tmp_path / "found.jsonl")
+    shell(*asked, tmp_path / "tasks.label-studio.json")
+    shell(*asked, tmp_path / "tasks.prodigy.jsonl")
+    expected = [(document.text, document.entities) for document in read(tmp_path / "found.jsonl")]
+    assert any(entities for _, entities in expected)
+    tasks = json.loads((tmp_path / "tasks.label-studio.json").read_text())
+    for task, (_, entities) in zip(tasks, expected, strict=True):
+        assert "annotations" not in task
+        (prediction,) = task["predictions"]
+        assert re.fullmatch(r"baseline [0-9a-f]{8}", prediction["model_version"])
+        assert [result["score"] for result in prediction["result"]] == [entity.score for entity in entities]
+        assert prediction.get("score") == min((entity.score for entity in entities), default=None)
+    for line in (tmp_path / "tasks.prodigy.jsonl").read_text().splitlines():
+        assert "answer" not in json.loads(line)
+        assert json.loads(line)["meta"]["model"] == tasks[0]["predictions"][0]["model_version"]
+    for name in ("tasks.label-studio.json", "tasks.prodigy.jsonl"):
+        assert [(document.text, document.entities) for document in read(tmp_path / name)] == expected
+    out, err = shell("score", shell.dev, tmp_path / "tasks.label-studio.json")
+    assert "its tasks have no annotations; the first prediction of each is read" in err
+    assert out == shell("score", shell.dev, tmp_path / "found.jsonl")[0]
+
+
 def test_predict_writes_any_format_and_says_what_it_cannot_hold(shell, tmp_path):
     options = ["--model", shell.model, "--threshold", "0.05", "--overlap", "nested"]
     out, _ = shell("predict", shell.dev, *options, "--output", tmp_path / "found.jsonl")
     assert "found.jsonl: 4 documents" in out
-    assert "cannot hold" not in out
+    assert "not kept" not in out
     nested = list(read(tmp_path / "found.jsonl"))
     assert any(document.entities for document in nested)
     out, _ = shell("predict", shell.dev, *options, "--output", tmp_path / "found.conll")
-    assert "conll cannot hold" in out
-    assert "scores (not written)" in out
+    assert re.search(r"^not kept by conll: .*scores of \d+ entit", out, re.MULTILINE)
     assert len(list(read(tmp_path / "found.conll"))) >= 4
     shell("predict", shell.dev, *options, "--output", tmp_path / "found.x", "--format", "bioc-json")
     assert len(list(read(tmp_path / "found.x", "bioc-json"))) == 4
@@ -157,11 +257,11 @@ def test_predict_changes_no_entity_to_fit_a_format_unless_told_to(shell, tmp_pat
     monkeypatch.setattr("wingspan.recognizer.Recognizer.predict_stream", found)
     asked = ["predict", "muscle spasm or pain", "--model", shell.model, "--output", tmp_path / "found.conll"]
     said = shell.refuses(*asked)
-    assert "found.conll: 'conll' cannot hold 1 discontinuous entities" in said
+    assert "found.conll: 'conll' cannot hold 1 discontinuous entity" in said
     assert "of document '0'; go on with --lossy, or choose another --format" in said
     assert not (tmp_path / "found.conll").exists()
     out, _ = shell(*asked, "--lossy")
-    assert "cannot hold 1 discontinuous entities" in out
+    assert "changed for conll: 1 discontinuous entity" in out
     (document,) = read(tmp_path / "found.conll")
     assert [entity.spans for entity in document.entities] == [(Span(0, 6),), (Span(16, 20),)]
 

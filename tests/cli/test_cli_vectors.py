@@ -97,6 +97,11 @@ def test_corpora_keep_their_words(run, tmp_path):
     assert open_vectors(tmp_path / "v.txt.gz").words == ["IL-2", "gene", "<unk>"]
 
 
+def test_a_text_file_of_columns_gives_its_words_and_no_tags(tmp_path):
+    (tmp_path / "train.txt").write_text("IL-2 B-Gene\nis O\nup O\n\nMice O\nsleep O\n")
+    assert list(TextWords([tmp_path / "train.txt"])) == [["IL-2", "is", "up"], ["Mice", "sleep"]]
+
+
 def test_no_word_of_a_long_text_is_lost(tmp_path):
     (tmp_path / "long.txt").write_text("word " * (GENSIM_LIMIT + 3))
     assert [len(words) for words in TextWords([tmp_path / "long.txt"])] == [GENSIM_LIMIT, 3]
@@ -113,4 +118,4 @@ def test_what_cannot_be_done_is_said(run, monkeypatch):
     run("vectors", "train.txt", "--output", "v.npz", *QUICK)
     assert "'nowhere' has no vector" in run.refuses("vectors", "v.npz", "--nearest", "nowhere")
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    assert "pip install 'wingspan[gensim]'" in run.refuses("vectors", "train.txt", "--output", "v.npz")
+    assert "pip install 'wingspan-ner[gensim]'" in run.refuses("vectors", "train.txt", "--output", "v.npz")

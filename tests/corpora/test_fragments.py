@@ -91,7 +91,7 @@ def test_two_entities_that_become_one_are_one():
 
 
 WRITTEN = [name for name in FORMATS if format_named(name).write is not None and name not in ("docbin", "hub")]
-KEPT = {"jsonl", "brat", "bioc-xml", "bioc-json", "w2ner"}
+KEPT = {"jsonl", "brat", "bioc", "bioc-xml", "bioc-json", "w2ner"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -1,8 +1,10 @@
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from wingspan.corpora.groups import too_coarse
 from wingspan.corpora.split import bundles, folds, split
 from wingspan.text import Document, Entity
 
@@ -63,6 +65,23 @@ def test_the_seed_decides() -> None:
     documents = corpus()
     assert split(documents, SHARES, seed=1) == split(documents, SHARES, seed=1)
     assert split(documents, SHARES, seed=1) != split(documents, SHARES, seed=2)
+
+
+def test_groups_that_are_too_coarse_are_said_to_be() -> None:
+    assert too_coarse(corpus(300, 100)) is None
+    assert too_coarse([replace(document, group=None) for document in corpus(300)]) is None
+    assert too_coarse(corpus(12, 2)) is None  # few rows, whatever their groups
+    assert too_coarse(corpus(300, 19)) == "300 rows are of 19 groups only, so that rows count one by one"
+    one = [replace(document, group="a" if at < 280 else f"b{at}") for at, document in enumerate(corpus(300))]
+    assert too_coarse(one) == "280 of 300 rows are of group 'a', so that rows count one by one"
+
+
+def test_groups_may_be_divided() -> None:
+    documents = corpus(300, 2)
+    assert not all(split(documents, SHARES).values())
+    parts = split(documents, SHARES, grouped=False)
+    assert [len(part) for part in parts.values()] == pytest.approx([240, 30, 30], abs=4)
+    assert [len(part) for part in folds(documents, 5, grouped=False)] == pytest.approx([60] * 5, abs=6)
 
 
 def test_folds_partition_the_corpus() -> None:

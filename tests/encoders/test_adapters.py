@@ -216,7 +216,7 @@ def test_adapters_are_recorded_and_set_from_the_shell():
 
 def test_a_missing_extra_is_one_sentence(folders, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(ValueError, match=r"adapters need PEFT; install it with: pip install 'wingspan\[peft\]'"):
+    with pytest.raises(ValueError, match=r"adapters need PEFT; install it with: pip install 'wingspan-ner\[peft\]'"):
         run_of(adapted(folders["bert"]))
 
 

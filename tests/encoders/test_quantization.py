@@ -92,7 +92,7 @@ def test_a_folder_holds_adapters_and_says_which_base(folder, folders, bits, tmp_
 
 def test_a_missing_extra_is_one_sentence(folders, monkeypatch):
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
-    with pytest.raises(ValueError, match=r"quantize=4bit needs bitsandbytes; .*'wingspan\[quantized\]'"):
+    with pytest.raises(ValueError, match=r"quantize=4bit needs bitsandbytes; .*'wingspan-ner\[quantized\]'"):
         PretrainedEncoder(name=str(folders["t5"]), quantize="4bit")
 
 

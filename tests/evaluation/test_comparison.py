@@ -66,6 +66,20 @@ def test_the_verdict_does_not_depend_on_the_order_of_systems():
     assert low == pytest.approx(-turned.pairs[0].rows.micro.high, abs=0.006)
 
 
+def test_rows_are_drawn_where_their_groups_are_too_coarse():
+    gold = [replace(document, group="all of it") for document in corpus()]
+    systems = {"old": [system(gold, 0.7, 1)], "new": [system(gold, 0.85, 2)]}
+    result = compare(gold, systems, samples=400)
+    assert "new wins over old" in result.verdict
+    assert "p = 0.0025 by approximate randomization of 60 rows" in result.verdict
+    assert result.notes == (
+        "60 of 60 rows are of group 'all of it', so that rows count one by one, and intervals may be too narrow",
+    )
+    assert compare(corpus(), systems, samples=400).pairs[0].rows == result.pairs[0].rows
+    grouped = [replace(document, group=document.id) for document in gold]
+    assert compare(grouped, systems, samples=400).notes == ()
+
+
 def test_chance_is_called_chance():
     gold = corpus(30)
     result = compare(gold, {"one": [system(gold, 0.8, 1)], "other": [system(gold, 0.8, 2)]}, samples=200)

@@ -118,6 +118,11 @@ def test_less_is_a_part_of_more():
     assert fraction_of(rows, 0.5, seed=1) != fraction_of(rows, 0.5, seed=2)
 
 
+def test_a_share_of_one_group_is_a_share_of_its_rows():
+    rows = [Document(str(n), "x", group="all") for n in range(40)]
+    assert len(fraction_of(rows, 0.25, seed=1)) == 10
+
+
 def test_a_corpus_without_dev_has_no_dev_documents(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "One."}\n')
     parts = read_parts(PlannedCorpus("x", (tmp_path / "a.jsonl",)))

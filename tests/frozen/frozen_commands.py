@@ -188,7 +188,7 @@ def model_commands() -> Iterator[tuple[str, Command]]:
                 "train baseline --train missing.jsonl --output made",
                 "train baseline --train train.jsonl --output made --set encoder.bucket=3",
                 "train baseline --train train.jsonl --output made --set train.epochs=many",
-                "train compress_generate --train train.jsonl --output made --encoder hashed",
+                "train compress_generate --train train.jsonl --output made --encoder hashed --lexicon corpus",
                 "predict lines.txt --model missing/model",
             )
         ),

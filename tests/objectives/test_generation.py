@@ -219,9 +219,10 @@ def test_a_large_vocabulary_gets_an_adaptive_softmax():
     assert (chances[:, [PAD, START, UNKNOWN]] == -torch.inf).all()
 
 
-def test_no_lexicon_and_a_foreign_one_are_said():
-    with pytest.raises(ValueError, match="there is no lexicon; give --lexicon FILE"):
-        Generation.study([ONE], None, {})
+def test_a_lexicon_is_wanted_for_synonyms_and_has_to_fit():
+    assert Generation.learns_synonyms({})
+    assert not Generation.learns_synonyms({"tasks": ("words",)})
+    assert Generation.study([ONE], None, {})["with_synonyms"] == 0
     with pytest.raises(ValueError, match="synonyms for none of the 3 entities"):
         Generation.study([ONE, TWO], Listed({"heart": ["cor"]}), {})
     with pytest.raises(ValueError, match="no task 'rhymes'"):

@@ -132,9 +132,8 @@ def test_alone_the_autoencoders_leave_the_head_as_it_was():
     assert {name.split(".")[1] for name in changed} == {"encoder", "generate"}  # the encoder learns, the head does not
 
 
-def test_synonyms_need_a_lexicon(tmp_path):
-    with pytest.raises(ValueError, match="there is no lexicon; give --lexicon FILE"):
-        wingspan.train(small("compress_generate"), train=train_documents(4), device="cpu")
+def test_a_lexicon_has_to_fit_and_none_is_needed(tmp_path):
+    wingspan.train(small("compress_generate"), train=train_documents(4), device="cpu")
     with pytest.raises(ValueError, match=r"synonyms for none of the \d+ entities of the training documents"):
         wingspan.train(small("compress_generate"), train=train_documents(4), lexicon=Listed({}), device="cpu")
     wingspan.train(small("compress_generate/supvib-spanreco"), train=train_documents(4), device="cpu")

@@ -160,7 +160,7 @@ def test_plots_load_no_model():
 def test_what_is_missing_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
-    with pytest.raises(ImportError, match=r"pip install 'wingspan\[plots\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'wingspan-ner\[plots\]'"):
         plots.losses_figure([])
-    with pytest.raises(ImportError, match=r"t-SNE needs scikit-learn; .*wingspan\[plots\]"):
+    with pytest.raises(ImportError, match=r"t-SNE needs scikit-learn; .*wingspan-ner\[plots\]"):
         span_map(rows_of([[1.0, 2]], [1]), method="tsne")

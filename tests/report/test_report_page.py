@@ -77,7 +77,7 @@ def test_what_is_left_out_is_counted(page, tmp_path):
     report = Report("r", [Section("s", "S", [Table("long", "Long", (Column("n"),), rows)])])
     write_report(report, tmp_path / "r.html")
     said = (tmp_path / "r.html").read_text()
-    assert "The first 500 of 700 rows; all are in tables/long.csv." in said
+    assert "The first 500 of 700 rows; all are in tables/long.csv beside this page." in said
     (path,) = write_tables(report, tmp_path / "tables")
     assert len(path.read_text().splitlines()) == 701
 

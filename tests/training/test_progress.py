@@ -108,3 +108,13 @@ def test_an_error_leaves_the_terminal_as_it_was() -> None:
 def test_the_bar_needs_no_torch() -> None:
     code = "import sys, wingspan.training.journal, wingspan.views.terminal; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_epochs_without_a_right_entity_get_advice_once() -> None:
+    out = io.StringIO()
+    nothing = recognition(GOLD, [Document("d", "fever and cough")])
+    with TrainingBar(Console(file=out, width=300, force_terminal=False)) as bar:
+        for epoch in range(1, 6):
+            bar.update(Progress(Position(0, epoch, 0, epoch), 5, {"loss": 1.0}, nothing, True))
+    assert out.getvalue().count("Nothing is right on dev yet.") == 1
+    assert "--learning-rate" in out.getvalue()

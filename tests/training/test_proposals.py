@@ -128,7 +128,7 @@ def test_saved_and_loaded_it_proposes_the_same(trained, tmp_path, capsys):
     assert proposal_recall(model, gold) == proposal_recall(again, gold)
     assert "any width, the best 1 per word" in (tmp_path / "model" / "README.md").read_text()
     write(gold, tmp_path / "gold.jsonl")
-    scores = evaluate(tmp_path / "model", tmp_path / "gold.jsonl", device="cpu")
+    scores = evaluate([tmp_path / "model", tmp_path / "gold.jsonl"], device="cpu")
     assert scores.coverage["proposals"] == proposal_recall(model, gold)
     said = capsys.readouterr().out
     assert "Coverage: 100.0%" in said

@@ -224,7 +224,7 @@ def test_a_study_of_something_else_is_not_mixed(tmp_path, monkeypatch):
 def test_without_optuna_one_sentence_says_so(tmp_path, shell, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     files = ["--train", shell.train, "--dev", shell.dev, "--output", tmp_path / "search"]
-    assert "pip install 'wingspan[tune]'" in shell.refuses("tune", "baseline", *files)
+    assert "pip install 'wingspan-ner[tune]'" in shell.refuses("tune", "baseline", *files)
 
 
 def test_every_declared_range_is_one_that_its_recipe_has():

@@ -60,7 +60,7 @@ def test_a_range_that_was_asked_for_must_fit():
         search_space(find("compress_generate/baseline"), {}, {RATES: Between(1.0, 30.0)}, {})
 
 
-def test_synonyms_are_searched_with_and_missed_before_the_first_trial(tmp_path, shell):
+def test_synonyms_are_searched_with_and_a_bad_lexicon_is_refused_before_the_first_trial(tmp_path, shell):
     pytest.importorskip("optuna")
     corpus = make_corpora(tmp_path)[0]
     small = {**TINY, "train.epochs": 1, "phases.0.epochs": 1, "terms.generate.objective.hidden": 16}
@@ -69,7 +69,7 @@ def test_synonyms_are_searched_with_and_missed_before_the_first_trial(tmp_path, 
         *["--train", tmp_path / corpus["train"], "--dev", tmp_path / corpus["dev"], "--output", tmp_path / "search"],
         *[part for key, value in small.items() for part in ("--set", f"{key}={value}")],
     ]
-    assert "there is no lexicon; give --lexicon FILE" in shell.refuses(*asked)
+    assert "no synonyms (mentions with one concept id" in shell.refuses(*asked, "--lexicon", "corpus")
     assert not (tmp_path / "search").exists()
     names = tmp_path / "names.tsv"
     names.write_text("concept_id\tname\tsynonyms\nD:1\taspirin\tacetylsalicylic acid\n")

@@ -2,12 +2,67 @@
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from glob import glob
 from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.models import CommandInfo
 
-app = typer.Typer(
+from wingspan import __version__
+
+OUTPUTS = ("output", "json", "report")
+"""The names of parameters that say where to write; all others may name something to read."""
+
+
+class Verbs(typer.Typer):
+    """The commands, each of which writes over nothing that it reads."""
+
+    def command(self, *names: Any, **options: Any) -> Callable[[Any], Any]:
+        """Registers a function as a command; called from Python, the function stays as it is."""
+        register = super().command(*names, **options)
+
+        def add(verb: Callable[..., Any]) -> Callable[..., Any]:
+            register(careful(verb))
+            return verb
+
+        return add
+
+
+def careful(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, refused where a file that it would write is one of its inputs, or where a path is empty."""
+
+    @wraps(verb)
+    def checked(**arguments: Any) -> Any:
+        if "" in sys.argv and Path() in [path for value in arguments.values() for path in paths_in(value)]:
+            raise ValueError("an empty argument where a file or folder is named; write . for this folder")
+        for output in (arguments.get(name) for name in OUTPUTS):
+            if isinstance(output, Path) and output.is_file():
+                from wingspan.corpora.formats import keep_apart
+
+                others = (value for name, value in arguments.items() if name not in OUTPUTS)
+                keep_apart(output, (path for value in others for path in paths_in(value)))
+        return verb(**arguments)
+
+    return checked
+
+
+def paths_in(argument: Any) -> Iterator[Path]:
+    """The paths that an argument has: itself, or what exists of NAME=FILE,FILE and of a pattern."""
+    if isinstance(argument, Path):
+        yield argument
+    elif isinstance(argument, list):
+        for item in argument:
+            yield from paths_in(item)
+    elif isinstance(argument, str):
+        for part in {argument, *argument.partition("=")[2].split(",")} - {""}:
+            yield from map(Path, [part] if os.path.exists(part) else glob(part))
+
+
+app = Verbs(
     name="wingspan",
     help="Named entities out of text: train, predict, score, compare. Start with [bold]wingspan demo[/].",
     no_args_is_help=True,
@@ -17,8 +72,19 @@ app = typer.Typer(
 )
 
 
+def show_version(asked: bool) -> None:
+    """Prints the version and ends."""
+    if asked:
+        print(f"wingspan {__version__}")
+        raise typer.Exit
+
+
 @app.callback(help=app.info.help)
-def commands() -> None:
+def commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Keeps the verb in the command line where only one is loaded."""
 
 

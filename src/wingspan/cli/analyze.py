@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,9 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.cli.compare import name_systems, read_systems
-from wingspan.cli.options import BatchSize, Device, Json, Parts, Threads, pairs, trusted, use_threads
+from wingspan.cli.options import BatchSize, Device, Json, NoProgress, Parts, Threads, pairs, trusted, use_threads
 from wingspan.cli.score import documents
-from wingspan.corpora.formats import write as write_documents
+from wingspan.corpora.formats import keep_apart, write_predictions
 from wingspan.evaluation.scores import Scores, recognition
 from wingspan.evaluation.transfer import CorpusModel, Transfer, transfer_matrix
 from wingspan.text import Document
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wingspan.report.blocks import Section
     from wingspan.training.multi_corpus import CorporaPlan
 
+PREDICTIONS = "predictions.jsonl"  # in the folder of a report on a model
 MOST_PERTURBED = 300  # documents; each perturbation is another prediction of all of them
 MOST_MAPPED = 300  # test documents of each corpus that are mapped or scored across corpora (004, Figure 4)
 Step = Callable[[str], object]
@@ -80,6 +81,7 @@ def analyze(
     parts: Parts = None,
     device: Device = None,
     threads: Threads = None,
+    no_progress: NoProgress = False,
 ) -> None:
     """Explains results in one HTML report: scores, errors, buckets, calibration, and how a model sees spans."""
     from wingspan.report import ReportOptions, from_documents, report_of
@@ -88,13 +90,14 @@ def analyze(
 
     console = Console(stderr=json == Path("-"))
     options = ReportOptions(output / "figures", samples, seed, attribute, quantiles)
-    with steps(console) as step:
+    with steps(console, not no_progress) as step:
         if model is not None and corpus is not None and gold is None and not predicted:
             from wingspan.recognizer import Recognizer
             from wingspan.report.scores import typing_accuracy
             from wingspan.training.multi_corpus import read_corpora
 
             use_threads(threads)
+            keep_apart(output / PREDICTIONS, [corpus, *([train] if train is not None else [])])
             if transfer and corpora is None:
                 raise ValueError("--transfer scores models on other corpora; give these with --corpora corpora.toml")
             singles = pairs(transfer, "--transfer", "bc5cdr=runs/bc5cdr")
@@ -106,10 +109,10 @@ def analyze(
             training = documents(train, format) if train is not None else None
             step("predicting")
             predict = partial(recognizer.predict, batch_size=batch_size)
-            found = predict(truth)
+            found = list(tracked(recognizer.predict_stream(truth, batch_size=batch_size), len(truth), step))
             remove_report(output)
             output.mkdir(parents=True, exist_ok=True)
-            write_documents(found, output / "predictions.jsonl")
+            write_predictions(found, output / PREDICTIONS)
             subject = Subject.of(truth, {recipe.name: [found]}, training)
             typing = recipe.protocol == "typing"
             sections = [typing_accuracy(subject, recipe.name)] if typing else from_documents(subject, options, step)
@@ -131,9 +134,10 @@ def analyze(
         elif model is None and corpus is None and gold is not None and predicted:
             step("reading")
             named = name_systems(predicted)
-            systems = read_systems(named, predicted_format or format)
+            truth = documents(gold, format)
+            systems = read_systems(named, truth, predicted_format or format)
             training = documents(train, format) if train is not None else None
-            subject = Subject.of(documents(gold, format), systems, training, allow_missing=allow_missing)
+            subject = Subject.of(truth, systems, training, allow_missing=allow_missing)
             remove_report(output)
             sections = from_documents(subject, options, step)
             title = f"{gold.stem}: {', '.join(named)}"
@@ -169,13 +173,21 @@ def remove_report(output: Path) -> None:
 
 
 @contextmanager
-def steps(console: Console) -> Iterator[Step]:
+def steps(console: Console, progress: bool = True) -> Iterator[Step]:
     """Shows the current step, on a terminal only."""
-    if not console.is_terminal:
+    if not (progress and console.is_terminal):
         yield lambda _: None
         return
     with console.status("starting") as status:
         yield status.update
+
+
+def tracked(documents: Iterable[Document], total: int, step: Step) -> Iterator[Document]:
+    """Counts the predicted documents for a person who waits."""
+    for number, document in enumerate(documents, 1):
+        if number % 10 == 0:
+            step(f"predicting: {number:,} of {total:,} documents")
+        yield document
 
 
 # With a model: collected spans, generated entities, several corpora.

@@ -1,4 +1,4 @@
-"""`wingspan compare`: files of predictions of two or more systems against one gold file. Imports no torch."""
+"""`wingspan compare`: predictions of two or more systems, or models, against one gold file. Models need torch."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wingspan.cli import app
-from wingspan.cli.options import AllowMissing, GoldCorpus, Json
+from wingspan.cli.options import AllowMissing, GoldCorpus, Json, is_model
 from wingspan.cli.score import documents
 from wingspan.evaluation.comparison import Comparison, PairFigures, SystemRow
 from wingspan.evaluation.comparison import compare as compare_systems
@@ -34,7 +34,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SYSTEM...",
-            help="Two or more: FILE, NAME=FILE, or NAME=FILE,FILE,... for the runs of one system; a pattern "
+            help="Two or more: FILE or MODEL, NAME=FILE, or NAME=FILE,FILE,... for the runs of one system; a pattern "
             "such as NAME=runs/*/test.jsonl stands for all matching files.",
         ),
     ],
@@ -60,7 +60,7 @@ def compare(
     if train is not None and report is None:
         raise ValueError("--train is for the report; give --report FILE too")
     right = documents(gold, format)
-    runs = read_systems(name_systems(systems), predicted_format or format)
+    runs = read_systems(name_systems(systems), right, predicted_format or format)
     # predictions on other words or documents are put onto the gold texts first, and the notes say so
     realigned = {name: [realign(right, run) for run in each] for name, each in runs.items()}
     result = compare_systems(
@@ -90,9 +90,21 @@ def compare(
     return result
 
 
-def read_systems(named: dict[str, list[Path]], format: str | None = None) -> dict[str, list[list[Document]]]:
-    """The documents of every run of every system."""
-    return {name: [documents(path, format) for path in paths] for name, paths in named.items()}
+def read_systems(
+    named: dict[str, list[Path]], gold: Sequence[Document], format: str | None = None
+) -> dict[str, list[list[Document]]]:
+    """The documents of every run of every system; a model predicts those of the gold."""
+    return {
+        name: [predicted_by(path, gold) if is_model(path) else documents(path, format) for path in paths]
+        for name, paths in named.items()
+    }
+
+
+def predicted_by(model: Path, gold: Sequence[Document]) -> list[Document]:
+    """The gold documents as the model sees them."""
+    from wingspan.recognizer import Recognizer
+
+    return Recognizer.from_pretrained(model).predict(list(gold))
 
 
 def name_systems(arguments: Sequence[str]) -> dict[str, list[Path]]:

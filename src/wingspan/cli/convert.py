@@ -1,4 +1,4 @@
-"""`wingspan convert`: a corpus from one format to another. Losses are counted before anything is written."""
+"""`wingspan convert`: a corpus from one format to another. Entities that would change are counted beforehand."""
 
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.corpora.formats import Format, by_suffix, detect, format_named
-from wingspan.corpora.formats.conversion_loss import fit
+from wingspan.corpora.formats import Format, by_suffix, detect, format_named, keep_apart
+from wingspan.corpora.formats.conversion_loss import described, fit
 from wingspan.corpora.overlaps import Flattening, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
 from wingspan.text import Document
@@ -27,9 +27,7 @@ def convert(
         str | None, typer.Option("--from", help="Format of IN; otherwise found by name or content.")
     ] = None,
     to_format: Annotated[str | None, typer.Option("--to", help="Format of OUT; otherwise told by its name.")] = None,
-    lossy: Annotated[
-        bool, typer.Option("--lossy", help="Go on although OUT cannot hold everything; what is lost is counted.")
-    ] = False,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Go on although entities change; they are counted.")] = False,
     on_error: Annotated[
         OnError, typer.Option(help="At what does not fit: stop, or leave it out and count it.")
     ] = "raise",
@@ -39,7 +37,7 @@ def convert(
     ] = "keep",
     overlap: Annotated[Flattening | None, typer.Option(hidden=True, help="The earlier name of --flatten.")] = None,
 ) -> None:
-    """Converts a corpus to another format; nothing is lost silently."""
+    """Converts a corpus to another format; nothing is lost silently, and no entity changes without --lossy."""
     result = convert_corpus(source, target, from_format, to_format, lossy, on_error, overlap or flattening)
     show(result, target, Console())
 
@@ -66,13 +64,12 @@ def convert_corpus(
     on_error: OnError = "raise",
     flattening: Flattening = "keep",
 ) -> Conversion:
-    """Writes the documents of `source` to `target`; raises before anything is written if that would lose something.
+    """Writes the documents of `source` to `target`; raises before anything is written if that would change an entity.
 
-    Streams: without `lossy` the source is read once to see what would be lost, and once more to write.
+    Streams: without `lossy` the source is read once to see what would change, and once more to write.
     """
     source, target = Path(source), Path(target)
-    if source == target or (target.exists() and source.exists() and source.samefile(target)):
-        raise CorpusError(f"{target}: source and target are the same; choose another name for the target")
+    keep_apart(target, [source])
     reader, writer = format_named(from_format or detect(source)), format_named(to_format or by_suffix(target))
     if writer.write is None:
         raise CorpusError(f"{target}: format {writer.name!r} can be read, not written; choose another with --to")
@@ -93,10 +90,9 @@ def convert_corpus(
     if not lossy:
         foreseen = Conversion(writer.name)
         deque(adapted(foreseen), maxlen=0)
-        if foreseen.losses:
-            losses = "; ".join(f"{count:,} {what}" for what, count in foreseen.losses.most_common())
+        if changed := described(foreseen.losses, of_entities=True):
             raise CorpusError(
-                f"{source}: {writer.name!r} cannot hold {losses}; "
+                f"{source}: {writer.name!r} cannot hold {changed}; "
                 "go on with --lossy, or choose another format with --to"
             )
     result = Conversion(writer.name)
@@ -113,8 +109,11 @@ def show(result: Conversion, target: Path, console: Console) -> None:
     found = f"{counted(result.documents, 'document')}, {counted(result.entities, 'entity', 'entities')}"
     lines = [f"{target}: {found}, in {result.target_format}"]
     if result.flattened:
-        lines.append(f"removed by --flatten: {result.flattened:,} entities")
-    lines += [f"lost: {count:,} {what}" for what, count in result.losses.most_common()]
+        lines.append(f"removed by --flatten: {counted(result.flattened, 'entity', 'entities')}")
+    if changed := described(result.losses, of_entities=True):
+        lines.append(f"changed for {result.target_format}: {changed}")
+    if not_kept := described(result.losses, of_entities=False):
+        lines.append(f"not kept by {result.target_format}: {not_kept}")
     if result.problems:
         lines.append(f"left out: {len(result.problems):,} records or entities that do not fit")
         lines += [f"  {message}" for message in result.problems[:20]]

@@ -1,6 +1,7 @@
 """`wingspan evaluate`: a model against a gold corpus."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -17,10 +18,23 @@ from wingspan.views.console import say, write_json
 from wingspan.views.tables import print_scores
 
 
+def model_and_corpus(inputs: Sequence[str], model: str | None) -> tuple[str, Path]:
+    """The two arguments in either order, or the corpus alone beside `--model`."""
+    if len(inputs) != (2 if model is None else 1):
+        raise ValueError("give a model and a corpus: wingspan evaluate MODEL CORPUS, or CORPUS --model MODEL")
+    if model is not None:
+        return model, Path(inputs[0])
+    first, second = inputs if options.is_model(inputs[0]) or not options.is_model(inputs[1]) else reversed(inputs)
+    return first, Path(second)
+
+
 @app.command(epilog="Example: wingspan evaluate runs/mine test.jsonl --json figures.json")
 def evaluate(
-    model: options.ModelName,
-    corpus: Annotated[Path, typer.Argument(help="The gold corpus, in any format.")],
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL CORPUS", help="A model and the gold corpus; or the corpus alone, with --model."),
+    ],
+    model: Annotated[str | None, typer.Option(help="A model folder or hub id.")] = None,
     format: options.OneFormat = None,
     dataset: options.Dataset = None,
     label_map: Annotated[
@@ -39,11 +53,12 @@ def evaluate(
 
     options.use_threads(threads)
     console = Console(stderr=json == Path("-"))
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=options.trusted(parts))
-    typed = recognizer.recipe.protocol == "typing"  # gets the gold spans, and is scored by accuracy
-    gold = list(read(corpus, format))
+    model, corpus = model_and_corpus(inputs, model)
+    gold = list(read(corpus, format))  # before the model, which takes longer to load
     if not gold:
         raise ValueError(f"{corpus}: no document to evaluate on")
+    recognizer = Recognizer.from_pretrained(model, device=device, parts=options.trusted(parts))
+    typed = recognizer.recipe.protocol == "typing"  # gets the gold spans, and is scored by accuracy
     scored_labels = None
     if label_map is not None:  # --dataset is the corpus's name in the map
         gold, scored_labels = mapped_gold(gold, dataset, read_label_map(label_map))

@@ -19,6 +19,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]
 Parts = Annotated[
     list[Path] | None, typer.Option(help="A Python file with parts of the model; it is executed, so trust it.")
 ]
@@ -27,6 +28,11 @@ OneFormat = Annotated[str | None, typer.Option(help="Format of the corpus; other
 CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
 EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
+
+
+def is_model(place: str | Path) -> bool:
+    """Whether a folder holds a model."""
+    return (Path(place) / "recipe.json").is_file()
 
 
 def use_threads(threads: int | None) -> None:

@@ -1,27 +1,41 @@
 """`wingspan predict`: a text, files in any corpus format, plain text files, a folder, or standard input."""
 
+import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.cli.options import BatchSize, Dataset, Device, Parts, Threads, trusted, use_threads
-from wingspan.corpora.formats import Format, by_suffix, format_named, named, read, write
-from wingspan.corpora.formats.conversion_loss import OF_ENTITIES, OVERLAPS, fit
-from wingspan.corpora.formats.jsonl import record_of_document
-from wingspan.corpora.formats.records import SHAPE, dumps
+from wingspan.corpora.formats import (
+    Format,
+    by_suffix,
+    detect,
+    format_named,
+    is_prose,
+    keep_apart,
+    read,
+    write_predictions,
+)
+from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit
+from wingspan.corpora.formats.jsonl import record_of_prediction
+from wingspan.corpora.formats.records import dumps
 from wingspan.decoding import Overlap
-from wingspan.files import CorpusError, numbered, read_text
+from wingspan.files import CorpusError, Problems, numbered, read_text
 from wingspan.text import Document
 from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
+
+if TYPE_CHECKING:
+    from wingspan.recognizer import Recognizer
 
 
 @app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
@@ -51,6 +65,8 @@ def predict(
     console = Console()
     if output is None and (to is not None or lossy):
         raise ValueError("--format and --lossy are about the file of --output; give one, or leave them out")
+    if output is not None:
+        keep_apart(output, (Path(argument) for argument in inputs if argument))
     recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
     target = None if output is None else format_named(to or by_suffix(output))
     if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
@@ -59,25 +75,28 @@ def predict(
             "go on with --lossy (an entity is made of each fragment), or choose another --format"
         )
     typing = recognizer.recipe.protocol == "typing"
-    texts = documents(inputs, format)
+    problems = Problems()
+    texts = documents(inputs, format, problems)
     given = Counted(with_spans(texts) if typing else texts)
     predicted = Counted(
         recognizer.predict_stream(given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset)
     )
     if output is not None and target is not None:
-        write(predicted.fitted(target, output, lossy), output, target)
-        for what, count in predicted.lost.most_common():
-            say(console, f"{output}: {target.name} cannot hold {count:,} {what}")
+        write_predictions(predicted.fitted(target, output, lossy), output, target, version_of(recognizer))
+        if changed := described(predicted.lost, of_entities=True):
+            say(console, f"changed for {target.name}: {changed}")
+        if not_kept := described(predicted.lost, of_entities=False):
+            say(console, f"not kept by {target.name}: {not_kept}")
     elif console.is_terminal:
         labels = sorted({label for types in recognizer.labels.types.values() for label in types})
         for document in predicted:
             console.print(document.id, style="dim", markup=False, highlight=False)
             show(document, console, labels=labels)
     else:
-        for document in predicted:  # everything about each entity
-            meta = {key: value for key, value in document.meta.items() if key != SHAPE}
-            record = record_of_document(replace(document, meta=meta)) | {"entities": document.to_dict()["entities"]}
-            sys.stdout.write(dumps(record) + "\n")
+        for document in predicted:
+            sys.stdout.write(dumps(record_of_prediction(document)) + "\n")
+    for note in problems.notes:
+        say(Console(stderr=True), f"note: {note}")
     if typing and predicted.entities < given.entities:
         say(
             Console(stderr=True),
@@ -101,11 +120,10 @@ class Counted:
         """The documents as the format can hold them in a file of that name."""
         for document in self:
             document, lost = fit(document, target, numbered(path, self.number))
-            changed = [f"{lost[what]:,} {what}" for what in lost if what in OF_ENTITIES]
-            if changed and not lossy:
+            if (changed := described(lost, of_entities=True)) and not lossy:
                 flat = ", --overlap flat" if OVERLAPS in lost else ""
                 raise CorpusError(
-                    f"{path}: {target.name!r} cannot hold {'; '.join(changed)} of document {document.id!r}; "
+                    f"{path}: {target.name!r} cannot hold {changed} of document {document.id!r}; "
                     f"go on with --lossy{flat}, or choose another --format"
                 )
             self.lost.update(lost)
@@ -134,18 +152,20 @@ def with_spans(given: Iterable[Document]) -> Iterator[Document]:
     yield from rest
 
 
-def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
+def version_of(recognizer: "Recognizer") -> str:
+    """A name for a trained model that another training changes, for tools that keep predictions of several models."""
+    facts = json.dumps(recognizer.facts, sort_keys=True, default=str)
+    return f"{recognizer.recipe.name} {sha256(facts.encode()).hexdigest()[:8]}"
+
+
+def documents(inputs: Sequence[str], format: str | None, problems: Problems) -> Iterator[Document]:
     """Documents from the arguments: an existing path, `-` for standard input, or else a text."""
     for number, argument in enumerate(inputs):
         path = Path(argument)
-        try:
-            exists = path.exists()
-        except (OSError, ValueError):  # a text may be too long for a name, or have illegal characters
-            exists = False
         if argument == "-":
-            yield from lines_of_stdin()
-        elif exists:
-            yield from of_path(path, format)
+            yield from lines_of_stdin(problems)
+        elif os.path.exists(argument):  # unlike a Path, it takes any text, and the empty one is no folder
+            yield from of_path(path, format, problems)
         elif not any(map(str.isspace, argument)) and (
             "/" in argument or path.suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
         ):
@@ -154,31 +174,35 @@ def documents(inputs: Sequence[str], format: str | None) -> Iterator[Document]:
             yield Document(str(number), argument)
 
 
-def of_path(path: Path, format: str | None, name: str | None = None) -> Iterator[Document]:
+def of_path(path: Path, format: str | None, problems: Problems, name: str | None = None) -> Iterator[Document]:
     """A corpus, or a plain text file as one document; in a folder its id is its path there."""
-    if (
-        format is None
-        and path.is_file()
-        and path.suffix in (".txt", ".md", "")
-        and named(path) is None
-        and not path.with_suffix(".ann").exists()
-    ):
+    if format is None and is_prose(path, problems):
         yield Document(name or path.stem, read_text(path))  # line ends as they are: offsets count them
-    elif format is None and path.is_dir() and not any(path.glob("**/*.ann")):
+    elif format is None and path.is_dir() and not is_corpus(path):
         texts = sorted(path.rglob("*.txt"))
         if not texts:
             raise ValueError(f"{path}: no .txt file in this folder; name the files, or give their format with --from")
         for text in texts:
-            yield from of_path(text, None, str(text.relative_to(path).with_suffix("")))
+            yield from of_path(text, None, problems, str(text.relative_to(path).with_suffix("")))
     else:
-        yield from read(path, format)
+        yield from read(path, format, problems=problems)
 
 
-def lines_of_stdin() -> Iterator[Document]:
+def is_corpus(folder: Path) -> bool:
+    """Whether a folder is in a format, or else one of texts."""
+    try:
+        return bool(detect(folder))
+    except CorpusError:
+        return False
+
+
+def lines_of_stdin(problems: Problems) -> Iterator[Document]:
     """One document per line of standard input, in UTF-8 whatever the locale."""
     for number, line in enumerate(sys.stdin.buffer):
         try:
             text = line.decode("utf-8-sig" if number == 0 else "utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"standard input, line {number + 1}: not UTF-8; convert it to UTF-8 first") from error
+        if number == 0 and text.startswith(("{", "-DOCSTART-")):
+            problems.note("standard input", "every line is read as a text; to read a format, name a file instead of -")
         yield Document(str(number), text.rstrip("\r\n"))

@@ -9,10 +9,11 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.corpora import split as splitting
-from wingspan.corpora.formats import read, write
+from wingspan.corpora.formats import keep_apart, read, write
+from wingspan.corpora.groups import too_coarse
 from wingspan.files import CorpusError, OnError, Problems
 from wingspan.text import corpus_fingerprint
-from wingspan.views.console import write_json
+from wingspan.views.console import counted, say, write_json
 from wingspan.views.tables import Sheet
 
 
@@ -43,7 +44,7 @@ def split(
             }
             for part in result.parts
         ]
-        write_json({"parts": parts, "problems": result.problems}, json)
+        write_json({"parts": parts, "problems": result.problems, "notes": result.notes}, json)
     if json != Path("-"):
         show(result, Console())
 
@@ -58,10 +59,11 @@ class Part(NamedTuple):
 
 
 class Division(NamedTuple):
-    """All parts, and the records that did not fit and were left out."""
+    """All parts, the records that did not fit and were left out, and notes."""
 
     parts: list[Part]
     problems: list[str]
+    notes: list[str]
 
 
 def split_corpus(
@@ -85,29 +87,35 @@ def split_corpus(
     documents = list(read(corpus, format, problems=problems))
     if not documents:
         raise CorpusError(f"{corpus}: there are no documents in it; check the file, and its format with --format")
+    coarse = too_coarse(documents)
     if folds is None:
-        parts = splitting.split(documents, {"train": 100 - dev - test, "dev": dev, "test": test}, seed)
+        parts = splitting.split(documents, {"train": 100 - dev - test, "dev": dev, "test": test}, seed, not coarse)
         planned = [(Path(f"{name}.jsonl"), part) for name, part in parts.items()]
     else:
         planned = []
-        held_out = splitting.folds(documents, folds, seed)
+        held_out = splitting.folds(documents, folds, seed, not coarse)
         for number, fold in enumerate(held_out, 1):
             rest = [document for other in held_out if other is not fold for document in other]
-            parts = splitting.split(rest, {"train": 100 - dev, "dev": dev}, seed)
+            parts = splitting.split(rest, {"train": 100 - dev, "dev": dev}, seed, not coarse)
             parts["test"] = fold
             planned += [(Path(f"fold-{number}") / f"{name}.jsonl", part) for name, part in parts.items()]
     for name, part in planned:
         if not part:
             raise ValueError(
-                f"{corpus}: {name} would be empty, because {len(documents)} documents in "
-                f"{len(splitting.bundles(documents))} independent groups are too few; give larger shares or fewer parts"
+                f"{corpus}: {name} would be empty, because {counted(len(documents), 'document')} in "
+                f"{counted(len(splitting.bundles(documents, not coarse)), 'independent group')} are too few; "
+                "give larger shares or fewer parts"
             )
+    for name, _ in planned:
+        keep_apart(Path(output) / name, [Path(corpus)])
     written = []
     for name, part in planned:
         write(part, Path(output) / name, "jsonl")
         labels = Counter(entity.label for document in part for entity in document.entities)
         written.append(Part(Path(output) / name, len(part), labels, corpus_fingerprint(part)))
-    return Division(written, problems.messages)
+    return Division(
+        written, problems.messages, [f"{corpus}: {coarse}, and a group may be in several parts"] if coarse else []
+    )
 
 
 def show(division: Division, console: Console) -> None:
@@ -126,6 +134,8 @@ def show(division: Division, console: Console) -> None:
         for part in division.parts
     ]
     Sheet("Split", ("file", "documents", "entities", *labels), rows).show(console)
+    for note in division.notes:
+        say(console, f"note: {note}")
     if division.problems:
         lines = [f"left out: {len(division.problems):,} records or entities that do not fit", *division.problems[:20]]
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

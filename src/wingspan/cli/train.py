@@ -1,7 +1,9 @@
 """`wingspan train`."""
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +28,11 @@ def train(
     test: Annotated[Path | None, typer.Option(help="Scored once, at the end, with the best epoch's model.")] = None,
     format: options.CorpusFormat = None,
     encoder: options.EncoderName = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Rounds through the corpus; short for --set train.epochs.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Sentences per batch in training.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
     set: Annotated[list[str] | None, typer.Option(help="key=value: any setting that `wingspan recipes` shows.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A file of settings, as `wingspan tune` writes it.")] = None,
     seed: options.Seed = 1,
@@ -42,18 +49,22 @@ def train(
     json: options.Json = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    no_progress: options.NoProgress = False,
 ) -> None:
     """Trains a recognizer on your corpus and keeps the best epoch's model."""
     from rich.console import Console
 
     from wingspan.recipe_json import with_settings
     from wingspan.training.corpora import corpora_of
-    from wingspan.training.run import TrainingJob, check_warm_start, prepare, train_seeds
-    from wingspan.views.console import first_process, write_json
+    from wingspan.training.run import TrainingJob, check_warm_start, prepare, quick_settings, train_seeds
+    from wingspan.views.console import first_process, say, write_json
 
     use_threads(threads)
+    printed: Any = {"stderr": json == Path("-"), "quiet": not first_process()}
+    console, lines_only = Console(**printed), Console(**printed, force_terminal=False)
     chosen = whole_numbers(seeds) if seeds is not None else [seed]
     encoder, chosen_settings = with_settings(settings, recipe, encoder, pairs(set, "--set"))
+    chosen_settings = {**chosen_settings, **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen_settings)
     data = corpora_of(train or None, dev, test, format, corpora)
     job = TrainingJob(
@@ -68,8 +79,15 @@ def train(
         track=track,
         lexicon=lexicon,
         on_leak=on_leak,
+        bar=lines_only if no_progress else None,
     )
-    console = Console(stderr=json == Path("-"), quiet=not first_process())
-    figures = train_seeds(job, chosen, console)
+    try:
+        figures = train_seeds(job, chosen, console)
+    except KeyboardInterrupt:
+        again = sys.argv[1:] if resume else [*sys.argv[1:], "--resume"]
+        say(console, f"Stopped. Go on from the last state with: {shlex.join(['wingspan', *again])}")
+        raise
+    folder = output if len(chosen) == 1 else output / f"seed-{chosen[0]}"
+    say(console, f"{folder}: the model. Next: wingspan predict 'Some text.' --model {shlex.quote(str(folder))}")
     if json is not None and figures is not None:
         write_json(figures, json)

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from wingspan.cli import app
 from wingspan.cli.options import CorpusFormat, Json
-from wingspan.corpora.formats import read
+from wingspan.corpora.formats import is_prose, read
 from wingspan.corpora.words import SPLITTERS
-from wingspan.files import atomic_write, read_lines
+from wingspan.files import Problems, atomic_write, read_lines
 from wingspan.views.console import say, write_json
 
 GENSIM_LIMIT = 10_000  # gensim ignores the rest of a longer text
@@ -61,6 +61,11 @@ def vectors(
         held_out = [path for path in texts if looks_held_out(path)]
         for path in held_out:
             say(console, f"warning: {path} is named like test or dev text; training on it inflates scores on it")
+        problems = Problems()
+        for path in texts if format is None else ():
+            is_prose(path, problems)
+        for note in problems.notes:
+            say(console, f"note: {note}")
         settings = {"vector_size": size, "window": window, "min_count": min_count, "epochs": epochs, "seed": seed}
         model = train(method, TextWords(texts, lower_case, splitter, format), settings | {"workers": threads})
         figures |= {
@@ -109,7 +114,7 @@ class TextWords:
 
     def _of(self, path: Path) -> Iterator[list[str]]:
         split = SPLITTERS[self.splitter]
-        if self.format is None and path.name.removesuffix(".gz").endswith(".txt"):
+        if self.format is None and is_prose(path, Problems()):
             texts = ((line, split(line)) for _, line in read_lines(path))
         else:
             documents = read(path, self.format)
@@ -125,7 +130,7 @@ def train(method: str, texts: TextWords, settings: dict[str, Any]) -> Any:
     try:
         from gensim.models import FastText, Word2Vec
     except ImportError as error:
-        raise ValueError("training vectors needs gensim; pip install 'wingspan[gensim]'") from error
+        raise ValueError("training vectors needs gensim; pip install 'wingspan-ner[gensim]'") from error
     model = (FastText if method == "fasttext" else Word2Vec)(sg=1, **settings)
     model.build_vocab(texts)
     if len(model.wv) < 2:

@@ -8,8 +8,11 @@ from wingspan.corpora.words import text_key
 from wingspan.text import Document
 
 
-def bundles(documents: Sequence[Document]) -> list[list[int]]:
-    """Indices of documents that have to stay together because they share a group (or id) or their text."""
+def bundles(documents: Sequence[Document], grouped: bool = True) -> list[list[int]]:
+    """Indices of documents that have to stay together because they share a group (or id) or their text.
+
+    If they are not `grouped`, they share nothing by their group, as where `too_coarse` says that groups are too large.
+    """
     root = list(range(len(documents)))
 
     def find(at: int) -> int:
@@ -20,7 +23,7 @@ def bundles(documents: Sequence[Document]) -> list[list[int]]:
 
     first: dict[tuple[str, str], int] = {}
     for at, document in enumerate(documents):
-        keys = [("group", document.group if document.group is not None else document.id)]
+        keys = [("group", document.group if grouped and document.group is not None else document.id)]
         if text := text_key(document.text):
             keys.append(("text", text))
         for key in keys:
@@ -31,7 +34,9 @@ def bundles(documents: Sequence[Document]) -> list[list[int]]:
     return list(together.values())
 
 
-def split(documents: Sequence[Document], shares: Mapping[str, float], seed: int = 0) -> dict[str, list[Document]]:
+def split(
+    documents: Sequence[Document], shares: Mapping[str, float], seed: int = 0, grouped: bool = True
+) -> dict[str, list[Document]]:
     """The documents of each part, in the order of the corpus. Shares are weights; the same seed gives the same split.
 
     Iterative stratification (Sechidis et al. 2011) over bundles: the rarest label is dealt out first, each bundle to
@@ -41,7 +46,7 @@ def split(documents: Sequence[Document], shares: Mapping[str, float], seed: int 
     weights = {name: share / total for name, share in shares.items() if share > 0}
     if not weights:
         raise ValueError("no part has a share; give at least one above zero")
-    groups = bundles(documents)
+    groups = bundles(documents, grouped)
     contents: list[Counter[str | None]] = []  # of each bundle: its labels, and None for each of its documents
     for group in groups:
         entities = (entity for at in group for entity in documents[at].entities)
@@ -82,10 +87,10 @@ def _deal(
     return part_of, off
 
 
-def folds(documents: Sequence[Document], count: int, seed: int = 0) -> list[list[Document]]:
+def folds(documents: Sequence[Document], count: int, seed: int = 0, grouped: bool = True) -> list[list[Document]]:
     """The documents in `count` parts of about the same size, stratified and without leaks between them."""
-    available = len(bundles(documents))
+    available = len(bundles(documents, grouped))
     if not 2 <= count <= available:
         raise ValueError(f"{count} folds of {available} independent documents; choose a number from 2 to {available}")
-    parts = split(documents, {str(number): 1.0 for number in range(count)}, seed)
+    parts = split(documents, {str(number): 1.0 for number in range(count)}, seed, grouped)
     return [parts[str(number)] for number in range(count)]

@@ -189,7 +189,7 @@ def quantizer(bits: Bits, dtype: torch.dtype) -> Any:
         bitsandbytes = import_module("bitsandbytes")
     except ImportError as error:
         raise ValueError(
-            f"encoder.quantize={bits} needs bitsandbytes; install it with: pip install 'wingspan[quantized]'"
+            f"encoder.quantize={bits} needs bitsandbytes; install it with: pip install 'wingspan-ner[quantized]'"
         ) from error
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:  # one small product: some platforms fail only there

@@ -38,7 +38,7 @@ def put_in(model: nn.Module, lora: Lora) -> None:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
-        raise ValueError("adapters need PEFT; install it with: pip install 'wingspan[peft]'") from error
+        raise ValueError("adapters need PEFT; install it with: pip install 'wingspan-ner[peft]'") from error
     layers = chosen_layers(model, lora.targets)
     model.requires_grad_(False)
     settings = LoraConfig(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from wingspan.corpora.groups import FEW
 from wingspan.evaluation import significance
 from wingspan.evaluation.errors import Moved, errors_of, moved
 from wingspan.evaluation.matching import Mode
@@ -12,9 +13,6 @@ from wingspan.evaluation.matching import pair as in_pairs
 from wingspan.evaluation.scores import FIGURES, Spread, remarks_on, spread
 from wingspan.evaluation.significance import F1, ROUNDING, ConfidenceInterval, CountTable, Difference, Rows
 from wingspan.text import Document
-
-FEW = 20
-"""With fewer documents than this, resampling says little."""
 
 
 class SystemRow(NamedTuple):
@@ -69,6 +67,8 @@ class Comparison:
     documents: int
     units: int
     """The number of units that are drawn: documents, or groups of rows that are one document."""
+    unit: str
+    """`documents`, or `rows` where their groups are too coarse."""
     samples: int
     seed: int
     confidence: float
@@ -100,8 +100,8 @@ class Comparison:
     def test(self, pair: PairFigures) -> str:
         """The test behind a pair's p-values, in words."""
         if pair.rows.micro.p_randomization is None:
-            return f"a bootstrap over runs and {self.units:,} documents"
-        return f"approximate randomization of {self.units:,} documents"
+            return f"a bootstrap over runs and {self.units:,} {self.unit}"
+        return f"approximate randomization of {self.units:,} {self.unit}"
 
     def to_dict(self, examples: int = 20) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -109,7 +109,7 @@ class Comparison:
             "protocol": "recognition",
             "mode": self.mode,
             "verdict": self.verdict,
-            **{name: getattr(self, name) for name in ("documents", "units", "samples", "seed", "confidence")},
+            **{name: getattr(self, name) for name in ("documents", "units", "unit", "samples", "seed", "confidence")},
             "systems": [
                 {"name": system.name, "runs": system.runs, **system.rows.to_dict(SystemRow.to_dict)}
                 for system in self.systems
@@ -169,8 +169,11 @@ def compare(
         by_micro, by_macro = pair.rows.micro._replace(p_holm=micro[at]), pair.rows.macro._replace(p_holm=macro[at])
         pairs[at] = replace(pair, rows=replace(pair.rows, micro=by_micro, macro=by_macro))
     notes = score_notes(gold, systems, allow_missing)
+    if table.coarse:
+        notes.append(table.coarse)
     if len(table.units) < FEW:
-        notes.append(f"with {len(table.units)} documents intervals and p-values are rough; {FEW} or more are better")
+        few = f"{len(table.units)} document{'' if len(table.units) == 1 else 's'}"
+        notes.append(f"with {few} intervals and p-values are rough; {FEW} or more are better")
     several = [name for name, runs in systems.items() if len(runs) > 1]
     single = [name for name, runs in systems.items() if len(runs) == 1]
     if several and single:
@@ -181,6 +184,7 @@ def compare(
         mode,
         len(gold),
         len(table.units),
+        "rows" if table.coarse else "documents",
         samples,
         seed,
         confidence,

@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from wingspan.corpora.groups import too_coarse
 from wingspan.evaluation.matching import Mode, fragments, match, pair
 from wingspan.evaluation.scores import FIGURES, Counts, of, tally
 from wingspan.text import Document, Entity
@@ -235,7 +236,7 @@ class Rows(Generic[T]):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Counts of several runs on the same documents. Rows of one `group` are one unit and are drawn together.
+    """Counts of several runs on the same documents. Rows of one `group` are one unit, unless `coarse` says why not.
 
     `counts` is (units, runs, 1 + labels, 3): tp, found, gold; the first row is all labels together. Halves and whole
     numbers below eight million are exact in 32 bits, and so are their sums.
@@ -244,6 +245,7 @@ class CountTable:
     units: tuple[str, ...]
     labels: tuple[str, ...]
     counts: npt.NDArray[np.float32]
+    coarse: str | None = None
 
     def named(self, values: Sequence[T]) -> Rows[T]:
         """Values in the order of the rows of `figures`, by name."""
@@ -262,9 +264,11 @@ def tabulate(
     pairs = [pair(gold, run, allow_missing) for run in runs]
     names: dict[str | int, str] = {}  # of units
     unit_of = []
+    coarse = too_coarse(gold)
     for number, document in enumerate(gold):
-        key = number if document.group is None else document.group
-        names.setdefault(key, document.id if document.group is None else document.group)
+        group = None if coarse else document.group
+        key = number if group is None else group
+        names.setdefault(key, document.id if group is None else group)
         unit_of.append(key)
     rows = {key: row for row, key in enumerate(names)}
     documents = [document for side in (gold, *runs) for document in side]
@@ -282,7 +286,9 @@ def tabulate(
             for label in present:
                 sides = of(label, reference.entities), of(label, prediction.entities)
                 here[place[label]] += together if len(present) == 1 else counted(*sides, mode)
-    return CountTable(tuple(names.values()), tuple(labels), counts)
+    return CountTable(
+        tuple(names.values()), tuple(labels), counts, coarse and f"{coarse}, and intervals may be too narrow"
+    )
 
 
 def counted(gold: Iterable[Entity], found: Iterable[Entity], mode: Mode) -> tuple[float, float, float]:

@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
+from wingspan.corpora.groups import too_coarse
 from wingspan.corpora.leaks import OnLeak
 from wingspan.files import TomlTable, flag, load_toml, number, path_from, settings, several, tables, whole, word
 from wingspan.recipe_json import with_settings
@@ -254,13 +255,14 @@ def figure_name(value: Any) -> str | None:
 
 
 def fraction_of(documents: Sequence[Document], fraction: float, seed: int) -> list[Document]:
-    """A share of the documents for learning curves: whole groups, at least one.
+    """A share of the documents for learning curves: whole groups, at least one, or rows where groups are too coarse.
 
     With the same seed a smaller share is always part of a larger one.
     """
     if fraction >= 1:
         return list(documents)
-    names = [f"row {n}" if row.group is None else f"group {row.group}" for n, row in enumerate(documents)]
+    alone = too_coarse(documents) is not None
+    names = [f"row {n}" if alone or row.group is None else f"group {row.group}" for n, row in enumerate(documents)]
     sizes = Counter(names)
     kept: set[str] = set()
     number = 0

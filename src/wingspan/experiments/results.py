@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wingspan.evaluation.comparison import FEW
+from wingspan.corpora.groups import FEW
 from wingspan.evaluation.scores import Counts, Spread, spread
 from wingspan.evaluation.significance import CountTable, differences, holm, system_intervals
 from wingspan.experiments.plan import PARTS, ExperimentPlan, figure_name, part_name

@@ -29,7 +29,7 @@ import torch
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from wingspan.corpora.formats import write
+from wingspan.corpora.formats import write_predictions
 from wingspan.encoders import Encoder
 from wingspan.evaluation.scores import Counts, Scores, recognition
 from wingspan.experiments.plan import ExperimentPlan, PlannedCorpus, PlannedRun, fraction_of, identity
@@ -43,7 +43,7 @@ from wingspan.training.corpora import Corpora, corpora_of, gather, lexicon_of
 from wingspan.training.fit import coverage_of
 from wingspan.training.journal import Journal, read_journal
 from wingspan.training.run import TrainingJob, prepare, run
-from wingspan.views.console import say
+from wingspan.views.console import counted, say
 from wingspan.views.tables import Sheet
 
 
@@ -98,7 +98,10 @@ def run_experiment(
         read_published(plan.published, plan)  # report a mistake now, not after a night of training
     assignments, ledger = check(plan), Ledger(plan.output)
     before = {name for name in ledger.lines() if name in assignments}
-    say(console, f"{plan.title}: {len(assignments):,} runs, {len(before):,} of them done; results in {plan.output}")
+    say(
+        console,
+        f"{plan.title}: {counted(len(assignments), 'run')}, {len(before):,} of them done; results in {plan.output}",
+    )
     failed: dict[str, str] = {}
     if not tables_only:
         missing = [assignment for name, assignment in assignments.items() if name not in before]
@@ -117,7 +120,10 @@ def run_experiment(
         shutil.rmtree(ledger.claims, ignore_errors=True)  # every run is done, so nobody claims one any more
     elif not tables_only:
         left = len(assignments) - len(done) - len(failed)
-        say(console, f"{len(failed):,} runs failed, {left:,} are still to do: the same command goes on with them.")
+        say(
+            console,
+            f"{counted(len(failed), 'run')} failed, {left:,} are still to do: the same command goes on with them.",
+        )
     return Summary(len(assignments), len(done), failed, tables)
 
 
@@ -131,7 +137,10 @@ def follow(
     total, failed = done + len(missing), {}
     for patient in (False, True):
         if patient and missing:
-            say(console, f"Other processes are at {len(missing):,} runs, such as {missing[0].run}; waiting for them.")
+            say(
+                console,
+                f"Other processes are at {counted(len(missing), 'run')}, such as {missing[0].run}; waiting for them.",
+            )
         held = []
         for assignment, outcome in outcomes(plan, missing, patient, deadline):
             if outcome is None:
@@ -276,7 +285,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
     for part in plan.evaluate:
         predicted = model.predict(parts[part], batch_size=64)
         if plan.keep_predictions:
-            write(predicted, plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
+            write_predictions(predicted, plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
         strict = recognition(parts[part], predicted)
         coverage = coverage_of(model.recipe, model.learner.model.encoder, parts[part])
         scores[part] = replace(strict, coverage={**strict.coverage, **coverage.to_dict()})

@@ -57,6 +57,11 @@ class Objective(nn.Module, ABC):
         """
         return None
 
+    @classmethod
+    def learns_synonyms(cls, settings: Mapping[str, Any]) -> bool:
+        """Whether `study` has a use for a lexicon, with the recipe's settings for this objective."""
+        return False
+
     def lines(self) -> list[str]:
         """Lines about this objective for the run log, before the first step."""
         return []

@@ -94,27 +94,26 @@ class Generation(Objective):
             self._start_from(vectors, embedding_size)
 
     @classmethod
+    def learns_synonyms(cls, settings: Mapping[str, Any]) -> bool:
+        """If they are one of its tasks."""
+        return "synonyms" in {**_defaults(cls), **settings}["tasks"]
+
+    @classmethod
     def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:
-        """Vocabulary and synonyms; refuses a lexicon that has none for any training entity."""
-        defaults = {name: part.default for name, part in inspect.signature(cls).parameters.items()}
-        chosen = {**defaults, **settings}
+        """Vocabulary and synonyms, none without a lexicon; refuses one that has none for any training entity."""
+        chosen = {**_defaults(cls), **settings}
         check_tasks(chosen["tasks"])
-        with_synonyms = "synonyms" in chosen["tasks"]
-        if with_synonyms and lexicon is None:
-            raise ValueError(
-                "synonyms are to be generated, but there is no lexicon; give --lexicon FILE, --lexicon corpus, "
-                "or use compress_generate/supvib-spanreco"
-            )
+        lexicon = lexicon if cls.learns_synonyms(settings) else None
         studied = word_decoder.study_names(
             sentences,
-            lexicon if with_synonyms else None,
+            lexicon,
             lower_case=chosen["lower_case"],
             most=chosen["most_synonyms"],
             longest=chosen["longest"],
             rare_first=chosen["rare_first"],
             synonym_words=chosen["synonym_words"],
         )
-        if with_synonyms and not studied["with_synonyms"]:
+        if lexicon is not None and not studied["with_synonyms"]:
             raise ValueError(
                 f"the lexicon has synonyms for none of the {studied['entities']:,} entities of the training documents; "
                 "give one of the same field, or --lexicon corpus"
@@ -124,10 +123,10 @@ class Generation(Objective):
     def lines(self) -> list[str]:
         """The size of the vocabulary, and how many entities have synonyms."""
         vocabulary = f"Vocabulary of {len(self.vocabulary) - len(SPECIALS):,} words"
-        if "synonyms" not in self.tasks:
-            return [f"{vocabulary}."]
         entities, covered = self.studied["entities"], self.studied["with_synonyms"]
-        share = 100 * covered / max(1, entities)
+        if not covered:
+            return [f"{vocabulary}."]
+        share = 100 * covered / entities
         return [f"{vocabulary}; synonyms for {covered:,} of {entities:,} training entities ({share:.1f}%)."]
 
     def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> dict[str, Sequences]:
@@ -213,6 +212,10 @@ class Generation(Objective):
             for at, word in enumerate(self.vocabulary.words):
                 if word in vectors:
                     self.table.embed.weight[at] = torch.from_numpy(vectors[word])
+
+
+def _defaults(cls: type[Generation]) -> dict[str, Any]:
+    return {name: part.default for name, part in inspect.signature(cls).parameters.items()}
 
 
 def check_tasks(tasks: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ def recipe() -> Recipe:
     """First, last and maximum of the words, the width, one hidden layer; all spans of the grid."""
     return Recipe(
         name="baseline",
-        paper="no paper: hashed features, BiLSTM and pooled spans, trained from nothing",
+        paper="the quickest system: hashed features, a BiLSTM and pooled spans, trained from scratch",
         encoder=partial(HashedEncoder),
         spans=partial(PooledSpans, views=("first", "last", "max"), width_size=25),
         head=partial(FeedForwardHead, hidden=(128,), dropout=0.3),

@@ -20,7 +20,7 @@ from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, Tr
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 
-ABOUT = "no paper: spans as entities and as fragments of discontinuous ones, which links join"
+ABOUT = "our own: spans as entities and as fragments of discontinuous ones, which links join"
 POOLED: Part = partial(PooledSpans, views=("first", "last", "max"), width_size=25, dropout=0.2)
 DEEP: Part = partial(DeepSpans, depth=2, width_size=25)
 FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}

@@ -22,7 +22,7 @@ from wingspan.objectives.typing import Typing
 from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings
 from wingspan.spans.recurrent import RecurrentSpans
 
-CITATION = "SNG, a span-level strategy with static vectors (paper 001); what was published types given spans"
+CITATION = "SNG, a span-level strategy with static vectors; what was published types given spans"
 
 GRID: Part = partial(Grid)
 TRAIN = TrainSettings(epochs=15, batch_size=32, learning_rate=1e-3, warmup=0.05, weight_decay=0.0, clip=5.0)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
+from wingspan import __version__
 from wingspan.evaluation.comparison import Comparison, compare
 from wingspan.report.blocks import Report, Section, Subject
 from wingspan.report.errors import bucket_chapter, calibration_chapter, error_chapter
@@ -52,5 +52,5 @@ def report_of(
     """The page's content; `sources` are the files it was made from."""
     lead = f"{' and '.join(subject.names)} on {len(subject.gold):,} gold documents."
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    made = {"Wingspan": version("wingspan"), **sources, "written": written}
+    made = {"Wingspan": __version__, **sources, "written": written}
     return Report(title, sections, subject.labels, lead, made, folder)

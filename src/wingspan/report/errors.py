@@ -19,6 +19,7 @@ from wingspan.evaluation.worst import label_conflicts, repeated_mistakes, worst_
 from wingspan.report import plots
 from wingspan.report.blocks import Block, Column, Example, Examples, Prose, Section, Subject, Table, TableRow, numbers
 from wingspan.text import Document, Entity, Span, without_gold
+from wingspan.views.console import counted
 from wingspan.views.entities import label_colors
 
 if TYPE_CHECKING:
@@ -50,17 +51,17 @@ def error_chapter(subject: Subject) -> Section:
         (name, each.type_errors, each.span_errors, each.span_error_share, each.boundary_rate, each.type_rate)
         for name, each in by_system.items()
     ]
-    rate_columns = (  # of the papers (000, Tables 5 and 6; 002, eq. 24)
+    rate_columns = (
         SYSTEM,
-        Column("category errors", about="right boundaries, other label (paper 000, Table 6)"),
-        Column("span errors", about="boundaries of no gold entity (paper 000, Table 6)"),
-        Column("span errors, %", about="per prediction (paper 000, Table 5)"),
-        Column("B.E. rate", about="boundary errors per false positive and false negative, % (paper 002, eq. 24a)"),
-        Column("T.E. rate", about="type errors per false positive and false negative, % (paper 002, eq. 24b)"),
+        Column("category errors", about="right boundaries, other label (Nguyen et al. 2023, Table 6)"),
+        Column("span errors", about="boundaries of no gold entity (Nguyen et al. 2023, Table 6)"),
+        Column("span errors, %", about="per prediction (Nguyen et al. 2023, Table 5)"),
+        Column("boundary errors, %", about="per false positive and false negative (Ji et al. 2022, eq. 24a)"),
+        Column("type errors, %", about="per false positive and false negative (Ji et al. 2022, eq. 24b)"),
     )
     blocks: list[Block] = [
         Table("error-kinds", "Errors by kind", (SYSTEM, *numbers("correct", *ERROR_KINDS)), kinds),
-        Table("error-rates", "Error rates of the papers", rate_columns, rates),
+        Table("error-rates", "Error rates as published work counts them", rate_columns, rates),
     ]
     if len(by_system) > 1:  # 002, Table 7
         standard, *others = by_system
@@ -250,7 +251,7 @@ def bucket_chapter(
         ]
         columns = (Column("bucket", "text"), SYSTEM, *numbers("precision", "recall", "F1", "gold", "found"))
         bucket_tables.append(subject.table_by_system(anchor, f"Scores by {title}", columns, rows))
-    intervals = "those of the papers" if quantiles is None else f"{quantiles} quantiles of the gold entities"
+    intervals = "the usual ones" if quantiles is None else f"{quantiles} quantiles of the gold entities"
     lead = (
         "Precision counts predictions by their own attribute, recall counts gold entities by theirs. Intervals are "
         f"{intervals}. {subject.first_runs_only}"
@@ -390,5 +391,5 @@ def robustness_chapter(drops: Sequence[Drop], documents: int) -> Section:
         Table("perturbations", "F1 on perturbed documents", (first, *figures, Column("change", "change")), rows),
         Table("robustness-by-label", "Change of F1 by label", (first, *changes), by_label),
     ]
-    lead = f"Each perturbation is made on {documents:,} documents, with entities as exact as in the originals."
+    lead = f"Each perturbation is made on {counted(documents, 'document')}, with entities as exact as in the originals."
     return Section("robustness", "Robustness", blocks, lead)

@@ -48,7 +48,7 @@ def generation_chapter(tasks: Mapping[str, Sequence[Written]]) -> Section:
         first = pairs[0]
         row = (join_words(first.words), first.label, *(join_words(pair.written) for pair in pairs))
         shown.setdefault((first.label, first.words), row)
-    note = "" if with_bleu else "BLEU needs sacrebleu: pip install 'wingspan[bleu]'."
+    note = "" if with_bleu else "BLEU needs sacrebleu: pip install 'wingspan-ner[bleu]'."
     label = Column("label", "label")
     label_columns = (label, *numbers("entities", "right words, %"))
     written = (Column("entity", "text"), label, *(Column(TASK_NAMES[task], "text") for task in tasks))
@@ -113,7 +113,7 @@ def bleu2(pairs: Sequence[Written]) -> float:
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
-        raise ValueError("BLEU needs sacrebleu: pip install 'wingspan[bleu]'") from None
+        raise ValueError("BLEU needs sacrebleu: pip install 'wingspan-ner[bleu]'") from None
     if not pairs:
         raise ValueError("no entity was written, so there is no BLEU; give documents with gold entities")
     metric: Any = BLEU(max_ngram_order=2, tokenize="none", smooth_method="none", force=True)

@@ -410,7 +410,7 @@ def tsne(values: Array, *, seed: int = 0, perplexity: float = 30.0) -> Array:
     try:
         from sklearn.manifold import TSNE
     except ImportError as error:
-        raise ImportError("t-SNE needs scikit-learn; install it with: pip install 'wingspan[plots]'") from error
+        raise ImportError("t-SNE needs scikit-learn; install it with: pip install 'wingspan-ner[plots]'") from error
     reduced, _ = pca(values, min(BEFORE_TSNE, *values.shape))
     if len(values) < 4 or not reduced.size or reduced.std() == 0:
         return pca(values)[0]  # too few points, or all the same: there are no neighborhoods to keep

@@ -97,7 +97,7 @@ class TableView:
         rows = iter(table.rows)
         self.table, self.rows, self.colors = table, list(islice(rows, table.shown)), label_colors(labels)
         shown, left = len(self.rows), sum(1 for _ in rows)
-        where = f"; all are in tables/{table.name}.csv" if folder else ""
+        where = f"; all are in tables/{table.name}.csv beside this page" if folder else ""
         self.notes = [
             *([table.note] if table.note else []),
             *(["Nothing to list."] if not shown else []),

@@ -27,7 +27,7 @@ QUANTITIES = (  # of `Geometry`, in its order
     "absolute cosine of the weights of a type and of nothing",
 )
 LEAD = (
-    "From the rows in collected.npz: gold spans, spans beside them that are no entities, and a sample of others. "
+    "From gold spans, spans beside them that are no entities, and a sample of others. "
     "Features are what the class scores are linear in."
 )
 LABEL = Column("label", "label")

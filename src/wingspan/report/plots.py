@@ -70,7 +70,7 @@ def styled(**others: Any) -> Iterator[None]:
     try:
         from matplotlib import rc_context
     except ImportError as error:
-        raise ImportError("figures need matplotlib; install it with: pip install 'wingspan[plots]'") from error
+        raise ImportError("figures need matplotlib; install it with: pip install 'wingspan-ner[plots]'") from error
     with rc_context(STYLE | others), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # rare scripts: the text is in the table too
         yield
@@ -338,6 +338,7 @@ def losses_figure(table: Sequence[geometry.EpochLoss]) -> Any:
             color = PALETTE[at % len(PALETTE)]
             handles += panel.plot(epochs, values, color=color, marker=".", label=short_name(name))
         panel.set(xlabel="epoch", ylabel="loss")
+        panel.xaxis.get_major_locator().set_params(integer=True)
         note_if_empty(panel, table)
         if any(row.dev is not None for row in table):
             other = panel.twinx()

@@ -1,6 +1,7 @@
 """The chapters on scores: the overview, differences between systems, typing accuracy, and several corpora."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from wingspan.corpora.label_map import NONE, LabelMap
@@ -17,6 +18,7 @@ from wingspan.report.blocks import (
     Example,
     Examples,
     Facts,
+    Figure,
     Prose,
     Section,
     Subject,
@@ -27,17 +29,27 @@ from wingspan.report.blocks import (
 )
 from wingspan.report.errors import MATCH_SIGNS, cropped, spread_out, windows
 from wingspan.text import Document
+from wingspan.views.entities import label_colors
 
 FIGURES = numbers("precision", "recall", "F1")
-INTERVAL = (Column("low", about="interval of F1, lower end"), Column("high", about="interval of F1, upper end"))
+INTERVAL = (
+    Column("F1 from", about="the lower end of the interval of F1, by bootstrap over documents"),
+    Column("F1 to", about="the upper end of the interval of F1, by bootstrap over documents"),
+)
 COUNTS = numbers("tp", "fp", "fn", digits=0)
 CHANGE = (
     Column("difference", "change"),
-    Column("low", about="interval, lower end"),
-    Column("high", about="interval, upper end"),
+    Column("from", about="the lower end of the interval of the difference"),
+    Column("to", about="the upper end of the interval of the difference"),
     Column("wins, %", digits=1, about="Share of bootstrap samples in which the second is ahead"),
     *numbers("p", "p, Holm", digits=4),
 )
+RULES = (
+    "Right are, under strict: the boundaries and the label; exact: the boundaries, whatever the label; partial: the "
+    "same, and half of every overlap; type: the label of an overlapping entity; lenient: the same, with everything "
+    "else missed or spurious; fragments: as strict, each fragment by itself."
+)
+MOST_BARS, LONGEST_BAR = 24, 18  # rows of the chart, characters of a name
 MOST_MOVED = 60  # examples of each way an error can move
 SYSTEM = Column("system", "text")
 
@@ -56,14 +68,14 @@ def single_overview(subject: Subject, samples: int, seed: int) -> Section:
         f"{name} reaches a strict micro F1 of {f1.value:.2f} (95 % interval {f1.low:.2f} to {f1.high:.2f}), "
         f"with a precision of {micro.precision.value:.2f} and a recall of {micro.recall.value:.2f}."
     )
-    return overview(subject, [system], statement)
+    return overview(subject, [system], statement, [table.coarse] if table.coarse else [])
 
 
 def overview(
     subject: Subject, figures: Sequence[SystemFigures], statement: str, notes: Sequence[str] = (), mode: Mode = "strict"
 ) -> Section:
     """Scores of the systems, by label, under every rule for a match; statistics of the corpora."""
-    blocks: list[Block] = [Prose((statement,), statement=True, name="verdict")]
+    blocks: list[Block] = [Prose((statement,), statement=True, name="verdict"), score_chart(figures)]
     if len(figures) > 1:
         blocks += [systems_table(figures, mode), type_changes(figures)]
     for system in figures:
@@ -79,6 +91,34 @@ def overview(
     if all_notes := dict.fromkeys([*notes, *subject.notes]):
         blocks.append(Prose(tuple(f"Note: {note}." for note in all_notes), name="notes"))
     return Section("overview", "Overview", blocks)
+
+
+def score_chart(figures: Sequence[SystemFigures]) -> Figure:
+    """F1 as bars with their intervals: of every label of one system, or of every system."""
+    rows = [(system.name, system.rows.micro.f1) for system in figures]
+    if len(figures) == 1:
+        rows = [("micro", rows[0][1]), *((label, row.f1) for label, row in figures[0].rows.labels.items())]
+    colors = label_colors(figures[0].rows.labels) if len(figures) == 1 else {}
+    left, width, step = 125, 250, 24  # of the names, of 100 points, of a row
+    marks = []
+    for at, (name, f1) in enumerate(rows[:MOST_BARS]):
+        middle, color = at * step + 14, colors.get(name, "#697386")
+        shown = escape(name if len(name) <= LONGEST_BAR else name[: LONGEST_BAR - 1] + "…")
+        low, value, high = (width * end / 100 for end in (f1.low, f1.value, f1.high))
+        marks.append(
+            f'<text x="{left - 8}" y="{middle + 4}" text-anchor="end">{shown}</text>'
+            f'<g transform="translate({left} {middle})"><rect y="-7" width="{value:.1f}" height="14" fill="{color}"/>'
+            f'<path d="M{low:.1f} 0H{high:.1f}M{low:.1f} -4v8M{high:.1f} -4v8"/></g>'
+            f'<text x="{left + width + 12}" y="{middle + 4}">{f1.value:.1f}</text>'
+        )
+    height = step * len(marks) + 6
+    return Figure(
+        "chart",
+        "F1 and its interval" + ("" if len(rows) <= MOST_BARS else f", the first {MOST_BARS} of {len(rows)}"),
+        f'<svg viewBox="0 0 {left + width + 50} {height}" role="img" aria-label="F1 and its interval" '
+        'font-size="13" fill="currentColor" stroke="none" style="width:100%;height:auto">'
+        "<style>path{stroke:currentColor;stroke-width:1.4;fill:none}</style>" + "".join(marks) + "</svg>",
+    )
 
 
 def systems_table(figures: Sequence[SystemFigures], mode: Mode) -> Table:
@@ -125,7 +165,7 @@ def _other_scores(subject: Subject) -> Iterator[Table]:
             rows.append((mode, name, micro.precision, micro.recall, micro.f1, micro.missed, micro.spurious))
     columns = (Column("rule", "text"), SYSTEM, *FIGURES, *numbers("missed", "spurious"))
     caption = "Micro scores under other rules of what counts as a match"
-    note = f"docs/scoring.md says what each rule is. {subject.first_runs_only}".strip()
+    note = f"{RULES} {subject.first_runs_only}".strip()
     yield subject.table_by_system("rules", caption, columns, rows, note)
 
     rows = [
@@ -173,7 +213,7 @@ def significance(comparison: Comparison, subject: Subject) -> Section:
         blocks += _moved(pair, number, subject)
     lead = (
         f"Second system minus first, in points of F1. Intervals and shares of wins come from {comparison.samples:,} "
-        f"bootstrap samples of {comparison.units:,} documents, p-values from "
+        f"bootstrap samples of {comparison.units:,} {comparison.unit}, p-values from "
         f"{comparison.test(comparison.pairs[0])}; they are corrected after Holm for the number of labels or of pairs."
     )
     return Section("significance", "Significance", blocks, lead)

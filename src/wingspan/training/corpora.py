@@ -6,22 +6,24 @@ Everything about the data that a training settles before it looks at the recipe 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from wingspan.corpora.formats import read
+from wingspan.corpora.formats.jsonl import documents_of_records
 from wingspan.corpora.leaks import Leaks, OnLeak, find_leaks
 from wingspan.corpora.lexicon import Lexicon, load
 from wingspan.corpora.lexicon.synonyms import found_synonyms
 from wingspan.labels import LabelSet
 from wingspan.layers.word_decoder import Synonyms
+from wingspan.recipe import Recipe, made_by
 from wingspan.text import Document
 from wingspan.training.multi_corpus import CorporaPlan, read_corpora
 from wingspan.views.console import counted
 
-Corpus = str | Path | Sequence[Document]
+Corpus = str | Path | Sequence[Document] | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,27 @@ def corpora_of(
 
 def gather(train: Any, dev: Corpus | None, test: Corpus | None, format: str | None) -> Corpora:
     """The corpora of files or documents; `train` may be a list of files."""
-    parts: list[Any] = [train] if isinstance(train, str | Path) else list(train)
-    if parts and all(isinstance(part, str | Path) for part in parts):
-        parts = [document for path in parts for document in documents_of(path, format)]
-    return Corpora(parts, documents_of(dev, format), documents_of(test, format))
+    several = isinstance(train, list | tuple) and train and all(isinstance(part, str | Path) for part in train)
+    parts = [document for path in (train if several else [train]) for document in documents_of(path, format, "train")]
+    return Corpora(parts, documents_of(dev, format, "dev"), documents_of(test, format, "test"))
 
 
-def documents_of(corpus: Corpus | None, format: str | None) -> list[Document]:
-    """A file's documents, or the documents themselves."""
+def documents_of(corpus: Corpus | None, format: str | None, part: str = "corpus") -> list[Document]:
+    """A file's documents, or the documents themselves, or those of dictionaries as in JSON-lines."""
     if corpus is None:
         return []
     if not isinstance(corpus, str | Path):
-        return list(corpus)
+        if not isinstance(corpus, Iterable):
+            raise TypeError(f"{part} is of type {type(corpus).__name__}; give a file, documents, or dictionaries")
+        given: list[Any] = list(corpus)
+        if all(isinstance(each, Mapping) for each in given):
+            return list(documents_of_records(given, part))
+        odd = next((each for each in given if not isinstance(each, Document)), None)
+        if odd is not None:
+            raise TypeError(
+                f"{part} holds a value of type {type(odd).__name__}; give wingspan.Document or dictionaries"
+            )
+        return given
     documents = list(read(corpus, format))
     if not documents:
         raise ValueError(f"{corpus}: there are no documents in it; check the file, and its format with --format")
@@ -192,10 +203,29 @@ def lexicon_of(lexicon: str | Path | Synonyms | None, documents: Sequence[Docume
         return lexicon
     if str(lexicon) != "corpus":
         return load(lexicon)
-    concepts = [concept for synonyms in found_synonyms(documents).values() for concept in synonyms]
-    if not concepts:
+    found = corpus_lexicon(documents)
+    if found is None:
         raise ValueError(
             f"--lexicon corpus: the {len(documents):,} training documents have no synonyms "
             "(mentions with one concept id, abbreviations in brackets, chains); give a file"
         )
-    return Lexicon.of(concepts)
+    return found
+
+
+def lexicon_for(
+    recipe: Recipe, lexicon: str | Path | Synonyms | None, documents: Sequence[Document]
+) -> tuple[Synonyms | None, str | None]:
+    """The lexicon of a training; a recipe that learns synonyms takes the corpus's where none is named, and says so."""
+    parts = [term.objective for term in recipe.terms.values()]
+    learns = any(made_by(part).learns_synonyms(getattr(part, "keywords", {})) for part in parts)
+    if lexicon is not None or not learns:
+        return lexicon_of(lexicon, documents), None
+    found = corpus_lexicon(documents)
+    which = "none in" if found is None else f"{counted(len(found), 'concept')} from"
+    return found, f"Synonyms: {which} the training documents; --lexicon FILE gives others."
+
+
+def corpus_lexicon(documents: Sequence[Document]) -> Lexicon | None:
+    """The synonyms that documents show, or None where they show none."""
+    concepts = [concept for synonyms in found_synonyms(documents).values() for concept in synonyms]
+    return Lexicon.of(concepts) if concepts else None

@@ -125,6 +125,13 @@ def _plain(value: Any) -> Any:
 # The progress of a training: a bar on a terminal, one line for each epoch everywhere.
 
 
+MOST_EMPTY = 3  # epochs without a right entity, after which there is advice
+ADVICE = (
+    "Nothing is right on dev yet. A small corpus needs more epochs (--epochs) or a higher rate (--learning-rate); "
+    "check too that dev has the labels of train (wingspan validate)."
+)
+
+
 class TrainingBar:
     """Shows the progress of a training: epoch, loss, dev F1 or accuracy, time left.
 
@@ -136,6 +143,7 @@ class TrainingBar:
         self.console = console
         self.clock = clock
         self.dev = ""
+        self.empty = 0  # epochs without a single right entity on dev
         self.first: tuple[float, int] | None = None  # when the first progress came, and at which step
         self.bars: Bars | None = None
         if enabled and console.is_terminal:
@@ -190,3 +198,7 @@ class TrainingBar:
                 left = (self.clock() - since) / (position.total - start) * (steps - position.total)
                 parts += [f"{timedelta(seconds=round(left))} left"] if left else []
             self.console.print(Text("  ".join(part for part in parts if part)), soft_wrap=True)
+        if progress.scores is not None:
+            self.empty = self.empty + 1 if headline(progress.scores) == 0 else 0
+            if self.empty == MOST_EMPTY:
+                self.console.print(Text(ADVICE), soft_wrap=True)

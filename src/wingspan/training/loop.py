@@ -191,10 +191,11 @@ def train_phase(
         check_weights(run.learner, position)
         learned = run.recipe.read_with in terms  # else there is nothing new to score
         scores = score(run, accelerator) if run.data.dev and learned else None
-        better = scores is None or position.best is None or headline(scores) > position.best
-        best = position.best if scores is None or not better else headline(scores)
-        position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if better else position.stale + 1)
-        yield Progress(position, steps, means, scores, better)
+        rises = scores is None or position.best is None or headline(scores) > position.best
+        keep = rises or (scores is not None and headline(scores) == position.best)  # of equals the longer trained one
+        best = position.best if scores is None or not rises else headline(scores)
+        position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if rises else position.stale + 1)
+        yield Progress(position, steps, means, scores, keep)
         # after the consumer has saved the best model: a resumed run relies on it
         if run.states and accelerator.is_main_process:
             save_state(run.states, position, run.learner, optimizer, accelerator.scaler)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import torch
 import transformers
@@ -21,6 +21,7 @@ from rich.console import Console
 
 import wingspan
 from wingspan.checkpoint import predictor, read_json, read_weights, write_json
+from wingspan.corpora.formats import keep_apart
 from wingspan.corpora.leaks import OnLeak
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
@@ -35,15 +36,15 @@ from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, corpus_fingerprint
 from wingspan.training import finish as finishing
-from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_of
+from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_for
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.journal import Journal, TrainingBar
 from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
-from wingspan.training.state import claim
+from wingspan.training.state import claim, latest_state, load_position
 from wingspan.training.warm_start import renamed
-from wingspan.views.console import say
+from wingspan.views.console import counted, refuse_unknown, say
 from wingspan.views.tables import print_scores, print_seeds
 
 
@@ -63,6 +64,8 @@ class TrainingJob:
     """The user's modules with parts of the model to go on from."""
     device: str | None = None
     track: str | None = None
+    bar: Console | None = None
+    """Where the progress is shown; otherwise on the console of the log."""
     watch: Callable[[Progress], None] | None = None
     """Called with every progress; an exception from it ends the training."""
     lexicon: str | Path | Synonyms | None = None
@@ -82,24 +85,65 @@ def train(
     output: str | Path | None = None,
     encoder: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    learning_rate: float | None = None,
     seed: int = 1,
     format: str | None = None,
-    console: Console | None = None,
     corpora: str | Path | CorporaPlan | None = None,
-    **others: Any,
+    lexicon: str | Path | Synonyms | None = None,
+    resume: bool = False,
+    start: str | Path | None = None,
+    rename: Mapping[str, str] | None = None,
+    parts: Sequence[str] = (),
+    on_leak: OnLeak = "drop",
+    device: str | None = None,
+    track: str | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    console: Console | None = None,
+    progress: bool = True,
+    **unknown: Never,
 ) -> Recognizer:
     """Trains a recognizer and returns the best one (by dev F1 or accuracy; without dev documents the last).
 
     `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
-    format, or documents; `settings` are overrides as in `--set`. The model, the journal and the states are kept in
-    `output`. Several corpora come as a `corpora.toml` or a plan in `corpora`, instead of the files. `resume`, `start`,
-    `rename`, `parts`, `device`, `track` and `on_leak` are as in the shell.
+    format, documents, or dictionaries as in JSON-lines; `settings` are overrides as in `--set`. The model, the journal
+    and the states are kept in `output`. Several corpora come as a `corpora.toml` or a plan in `corpora`, instead of the
+    files. All others are as in the shell; the log goes to `console`, a bar to the terminal or notebook.
     """
-    check_warm_start(others.get("start"), others.get("rename"), encoder, settings or {})
+    refuse_unknown(wingspan.train, unknown)
+    chosen = {**(settings or {}), **quick_settings(epochs, batch_size, learning_rate)}
+    check_warm_start(start, rename, encoder, chosen)
     data = corpora_of(train, dev, test, format, corpora)
-    folder = Path(output) if output is not None else None
-    job = TrainingJob(prepare(recipe, encoder, {**data.settings, **(settings or {})}), data, folder, seed, **others)
+    job = TrainingJob(
+        prepare(recipe, encoder, {**data.settings, **chosen}),
+        data,
+        Path(output) if output is not None else None,
+        seed,
+        resume=resume,
+        start=start,
+        rename=rename or {},
+        parts=parts,
+        device=device,
+        track=track,
+        bar=watched_by_a_person() if progress and console is None else None,
+        watch=watch,
+        lexicon=lexicon,
+        on_leak=on_leak,
+    )
     return run(job, console or Console(quiet=True))[0]
+
+
+def quick_settings(epochs: int | None, batch_size: int | None, learning_rate: float | None) -> dict[str, Any]:
+    """The three settings that everyone changes, under their full names."""
+    named = {"train.epochs": epochs, "train.batch_size": batch_size, "train.learning_rate": learning_rate}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def watched_by_a_person() -> Console | None:
+    """A console for the bar, where standard error is a terminal or a notebook."""
+    console = Console(stderr=True)
+    return console if console.is_terminal or console.is_jupyter else None
 
 
 def check_warm_start(start: object, rename: object, encoder: str | None, settings: Mapping[str, Any]) -> None:
@@ -154,6 +198,8 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
     start = None
     if job.start is not None:
+        if job.folder is not None:
+            keep_apart(job.folder, [Path(job.start)])
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
@@ -161,7 +207,9 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
     say(console, handling.line)
     corpora = replace(job.corpora, train=handling.documents)
-    lexicon, labels = lexicon_of(job.lexicon, corpora.train), corpora.declared
+    (lexicon, said), labels = lexicon_for(job.recipe, job.lexicon, corpora.train), corpora.declared
+    if said:
+        say(console, said)
     fitted = fit(job.recipe, corpora.train, corpora.dev, seed=job.seed, start=start, lexicon=lexicon, declared=labels)
     announce(fitted, console)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
@@ -196,6 +244,8 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
             "processes": accelerator.num_processes,
         }
         claim(states, identity, job.resume)
+        if job.resume:
+            say(console, resumed_from(states, fitted.recipe))
         write_json(states / "studied.json", dict(fitted.studied))
     if job.folder is not None and first:
         write_json(job.folder / "leaks.json", {**handling.to_dict(), **handling.leaks.to_dict()})
@@ -203,13 +253,28 @@ def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typing
     with Journal(job.folder / "journal.jsonl") if job.folder is not None and first else nullcontext() as journal:
         if journal:
             journal.write("resumed" if job.resume else "start", recipe=fitted.recipe.name, **facts)
-        follow(learning, accelerator, best, journal, console, tracked=job.track is not None, watch=job.watch)
+        follow(
+            learning, accelerator, best, journal, console, tracked=job.track is not None, watch=job.watch, bar=job.bar
+        )
         accelerator.wait_for_everyone()  # the best model is written
         model = best.model()
         scores = score_and_save(model, replace(job, corpora=corpora), console) if first else None
         if journal:
             journal.write("end", dev=model.facts.get("dev"), test=model.facts.get("test"))
     return model, scores
+
+
+def resumed_from(states: Path, recipe: Recipe) -> str:
+    """Where a resumed run goes on, in one line."""
+    state = latest_state(states)
+    if state is None:
+        return "No state was kept yet: the run starts from its beginning."
+    position = load_position(state)
+    phase = f"phase {position.phase + 1}, " if len(recipe.phases) > 1 else ""
+    best = "" if position.best is None else f"; the best dev score so far is {position.best:.2f}"
+    return (
+        f"Resumed after step {position.total:,}, in {phase}epoch {position.epoch + 1} of {recipe.train.epochs}{best}."
+    )
 
 
 def follow(
@@ -220,13 +285,14 @@ def follow(
     console: Console,
     tracked: bool,
     watch: Callable[[Progress], None] | None = None,
+    bar: Console | None = None,
 ) -> None:
     """Runs the loop: shows progress, keeps the best model, writes the journal and the tracker's points."""
     dev_name = f"dev_{scoring.HEADLINES[learning.recipe.protocol].lower()}"
     try:
-        with TrainingBar(console, enabled=console.is_terminal) as bar:
+        with TrainingBar(bar or console) as shown:
             for progress in train_loop(learning, accelerator):
-                bar.update(progress)
+                shown.update(progress)
                 best.update(progress)
                 position, scores = progress.position, progress.scores
                 dev = {dev_name: headline(scores) if scores else None}
@@ -338,7 +404,8 @@ def announce(fitted: Fitted, console: Console) -> None:
         *corpora_lines(fitted),
         *encoder.lines(),
         *(line for objective in objectives for line in objective.lines()),
-        f"{len(fitted.sentences):,} training sentences, {types} entity types; {recipe.scope}, {how}.",
+        f"{counted(len(fitted.sentences), 'training sentence')}, {counted(types, 'entity type')}; "
+        f"{recipe.scope}, {how}.",
         f"{every:,} parameters, {learned:,} of them trained ({share}).",
     ):
         say(console, line)
@@ -369,7 +436,9 @@ def corpora_lines(fitted: Fitted) -> list[str]:
         if not counts[name] and not labels.shared:
             remark = "; nothing teaches these classes, so answers in its own labels mean nothing"
         role = " (target)" if name == labels.target else ""
-        lines.append(f"  {name}{role}: {counts[name]:,} training sentences, {len(types)} types{remark}")
+        lines.append(
+            f"  {name}{role}: {counted(counts[name], 'training sentence')}, {counted(len(types), 'type')}{remark}"
+        )
     return lines
 
 

@@ -20,6 +20,8 @@ from wingspan.checkpoint import read_object, read_weights, rebuild, write_json, 
 from wingspan.files import brief
 from wingspan.recognizer import Recognizer
 
+EPOCHS = "train.epochs"  # the one setting that may grow when a run is resumed
+
 
 @dataclass(frozen=True)
 class Position:
@@ -36,11 +38,12 @@ class Position:
 
 
 def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
-    """Writes down what decides the run, and refuses to resume a run of something else."""
+    """Writes down what decides the run, and refuses to resume a run of something else; epochs may be added."""
     path = folder / "run.json"
     if resume and path.is_file():
         before = read_object(path)
-        other = [name for name, value in facts.items() if before.get(name) != value]
+        longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
+        other = [name for name, value in facts.items() if before.get(name) != value and not (name == EPOCHS and longer)]
         if other:
             was = before.get(other[0])
             raise ValueError(

@@ -28,7 +28,7 @@ from wingspan.recipe_json import SettingsFile, write_settings
 from wingspan.recipes import ranges
 from wingspan.recognizer import usable_device
 from wingspan.text import corpus_fingerprint
-from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_of
+from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_for
 from wingspan.training.fit import fit
 from wingspan.training.loop import Progress
 from wingspan.training.run import TrainingJob, prepare, run
@@ -142,7 +142,10 @@ def check(request: SearchRequest, console: Console) -> tuple[Recipe, Corpora, di
     handling = handle_leaks(corpora.train, corpora.held_out, request.on_leak, corpora.target)
     say(console, handling.line)
     corpora = replace(corpora, train=handling.documents)
-    fit(recipe, corpora.train, corpora.dev, lexicon=lexicon_of(request.lexicon, corpora.train))
+    lexicon, said = lexicon_for(recipe, request.lexicon, corpora.train)
+    if said:
+        say(console, said)
+    fit(recipe, corpora.train, corpora.dev, lexicon=lexicon)
     return recipe, corpora, space
 
 
@@ -191,7 +194,7 @@ def optuna() -> Any:
         import optuna as library
     except ImportError:
         raise ValueError(
-            "Optuna is needed for wingspan tune and is not installed; install it with: pip install 'wingspan[tune]'"
+            "Optuna is needed for wingspan tune and is not installed; install it with: pip install 'wingspan-ner[tune]'"
         ) from None
     library.logging.set_verbosity(library.logging.ERROR)
     return library

@@ -1,8 +1,10 @@
 """Lines for people on the console, and figures as JSON."""
 
+import difflib
+import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,17 @@ def say(console: Console, line: str) -> None:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """`1 document`, `2,000 documents`; `plural` for nouns that do not just take an s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, object]) -> None:
+    """One sentence about an argument that the function does not have, with the one that was probably meant."""
+    for name in unknown:
+        known = [
+            each.name for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD
+        ]
+        near = difflib.get_close_matches(name, known, 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+        raise TypeError(f"{function.__name__}() has no argument {name!r}; {hint}")
 
 
 def write_json(figures: Mapping[str, Any], path: Path) -> None:

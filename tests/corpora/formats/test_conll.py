@@ -57,6 +57,20 @@ def test_conll_2003_has_marks_chunks_and_iob1(tmp_path: Path) -> None:
     assert problems.notes == [f"{tmp_path / 'a.conll'}: tags in scheme IOB1 in column 4; words in column 1"]
 
 
+@pytest.mark.parametrize(
+    ("content", "groups"),
+    [
+        ("-DOCSTART- O\n\nRain O\n\nSun O\n", [None, None]),
+        ("# made by hand\n\n-DOCSTART-\n\nRain O\n\nSun O\n", [None, None]),
+        ("-DOCSTART- (one)\n\nRain O\n\nSun O\n", ["one", "one"]),  # somebody has named it
+        ("-DOCSTART- O\n\nRain O\n\n-DOCSTART- O\n\nSun O\n", ["a-doc1", "a-doc2"]),
+        ("Rain O\n\n-DOCSTART- O\n\nSun O\n", [None, "a-doc1"]),
+    ],
+)
+def test_a_single_mark_at_the_top_is_no_group(tmp_path: Path, content: str, groups: list[str | None]) -> None:
+    assert [document.group for document in read(file(tmp_path, content), Problems())] == groups
+
+
 def test_germeval_has_an_index_comments_and_two_layers(tmp_path: Path) -> None:
     problems = Problems()
     documents = list(read(file(tmp_path, GERMEVAL, "de.tsv"), problems))

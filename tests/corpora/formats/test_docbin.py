@@ -87,5 +87,5 @@ def test_without_spacy_one_sentence_says_what_to_install(tmp_path: Path, monkeyp
         return real(name, *others, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(CorpusError, match=r"pip install 'wingspan\[spacy\]'"):
+    with pytest.raises(CorpusError, match=r"pip install 'wingspan-ner\[spacy\]'"):
         list(docbin.read(tmp_path / "x.spacy", Problems()))

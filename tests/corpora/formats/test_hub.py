@@ -142,7 +142,7 @@ def test_without_datasets_one_sentence_says_what_to_install(tmp_path: Path, monk
         return real(name, *others, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(CorpusError, match=r"pip install 'wingspan\[hub\]'"):
+    with pytest.raises(CorpusError, match=r"pip install 'wingspan-ner\[hub\]'"):
         list(hub.read(tmp_path, Problems()))
 
 

@@ -4,13 +4,15 @@ UTF-16 offsets were written until https://github.com/HumanSignal/label-studio/pu
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wingspan.corpora.formats import annotators, write
+from wingspan.corpora.formats import annotators, write, write_predictions
 from wingspan.files import CorpusError, Problems
+from wingspan.text import Entity, without_gold
 
 FIXTURE = Path(__file__).parent / "fixtures" / "label-studio.json"
 
@@ -71,6 +73,40 @@ def test_relations_and_other_keys_survive_writing(tmp_path: Path) -> None:
     assert first["data"]["page"] == "4"
     assert first["annotations"][0]["result"][-1]["type"] == "relation"
     assert [result["id"] for result in first["annotations"][0]["result"][:2]] == ["r1", "r2"]
+
+
+def test_predictions_come_before_those_a_task_had_and_take_nothing_of_annotators(tmp_path: Path) -> None:
+    earlier = {"model_version": "old", "result": []}
+    documents = read(tmp_path, {**task("in Ribe", region(3, 7, "Ribe", "LOC")), "predictions": [earlier], "project": 3})
+    found = [replace(without_gold(one), entities=(Entity.at("LOC", 3, 7, 0.75),)) for one in documents]
+    write_predictions(found, tmp_path / "out.json", "label-studio", "new 1f")
+    (written,) = json.loads((tmp_path / "out.json").read_text())
+    result = {**region(3, 7, "Ribe", "LOC"), "id": "entity-0", "score": 0.75}
+    assert written == {
+        "id": 5,
+        "data": {"text": "in Ribe"},
+        "predictions": [{"model_version": "new 1f", "score": 0.75, "result": [result]}, earlier],
+        "project": 3,
+    }
+    problems = Problems()
+    (back,) = annotators.LABEL_STUDIO.read(tmp_path / "out.json", problems)
+    assert (back.entities, back.entities[0].score) == (found[0].entities, 0.75)
+    assert back.meta == {"predictions": [earlier], "project": 3}
+    assert problems.notes == [
+        f"{tmp_path / 'out.json'}: its tasks have no annotations; the first prediction of each is read"
+    ]
+
+
+def test_other_work_of_annotators_is_not_predicted(tmp_path: Path) -> None:
+    first = next(iter(annotators.LABEL_STUDIO.read(FIXTURE, Problems())))
+    write_predictions([without_gold(first)], tmp_path / "out.json", "label-studio", "new")
+    assert json.loads((tmp_path / "out.json").read_text())[0]["predictions"][0]["result"] == []
+
+
+def test_predictions_beside_annotations_are_no_entities(tmp_path: Path) -> None:
+    predicted = {"predictions": [{"result": [region(3, 7, "Ribe", "LOC")]}]}
+    (document,) = read(tmp_path, {"id": 5, "data": {"text": "in Ribe"}, "annotations": [], **predicted})
+    assert document.entities == ()
 
 
 def test_json_min_is_read(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from collections import Counter
 from typing import Any
 
 from wingspan.corpora.formats import ALL, Format, Holds, conversion_loss
-from wingspan.corpora.formats.conversion_loss import fit
+from wingspan.corpora.formats.conversion_loss import described, fit
 from wingspan.text import Document, Entity, Span
 
 
@@ -66,11 +66,19 @@ def test_fields_are_counted_by_name() -> None:
         conversion_loss.IDS: 1,
         conversion_loss.DATASETS: 1,
         conversion_loss.SCORES: 1,
-        "values of 'title' of documents (not written)": 1,
-        "values of 'concept' of entities (not written)": 1,
+        "'title' of {documents}": 1,
+        "'concept' of {entities}": 1,
     }
-    lost_concept = "values of 'concept' of entities (not written)"
+    lost_concept = "'concept' of {entities}"
     assert lost_concept in fit(document, format_that(document_keys=ALL))[1]
     assert lost_concept not in fit(document, format_that(entity_keys=ALL))[1]
     assert lost_concept not in fit(document, format_that(entity_keys=frozenset({"concept"})))[1]
     assert conversion_loss.DATASETS not in fit(document, format_that(document_keys=ALL))[1]
+
+
+def test_losses_are_told_with_their_numbers() -> None:
+    lost = {conversion_loss.FRAGMENTS: 1, conversion_loss.MERGED: 2, conversion_loss.WORD_EDGES: 3250, "of mine": 4}
+    pieces = "1 discontinuous entity (an entity is made of each fragment)"
+    assert described(lost, of_entities=True) == f"2 entities equal to another one then (one of them stays), {pieces}"
+    assert described(lost, of_entities=False) == "word boundaries of 3,250 documents, 4 of mine"
+    assert described({conversion_loss.SPACES: 1}, of_entities=True) == ""

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from wingspan.corpora.formats import annotators, write
+from wingspan.corpora.formats import annotators, write, write_predictions
 from wingspan.files import CorpusError, Problems
+from wingspan.text import Document, Entity
 
 FIXTURE = Path(__file__).parent / "fixtures" / "prodigy.jsonl"
 
@@ -30,6 +31,18 @@ def test_writing_gives_tokens_and_inclusive_token_ends_back(tmp_path: Path) -> N
     written = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[0])
     original = json.loads(FIXTURE.read_text(encoding="utf-8").splitlines()[0])
     assert written == {"id": "prodigy-1", **original}
+
+
+def test_a_prediction_is_not_answered(tmp_path: Path) -> None:
+    document = Document("1", "in Ribe", (Entity.at("LOC", 3, 7, 0.75),), meta={"meta": {"page": 4}})
+    write_predictions([document], tmp_path / "out.jsonl", "prodigy", "new 1f")
+    span = {"start": 3, "end": 7, "label": "LOC", "score": 0.75}
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == {
+        "id": "1",
+        "text": "in Ribe",
+        "spans": [span],
+        "meta": {"page": 4, "model": "new 1f"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ class Format:
     """Counts what writing and reading one document changes although `holds` has its key, by description."""
     read_named: Callable[[Path, Problems, Sequence[str]], Iterator[Document]] | None = None
     """Reads a file whose tags may be numbers, with the names of the tags in the order of the numbers."""
+    write_predictions: Callable[[Iterable[Document], Path, str], None] | None = None
+    """Writes documents as the work of a model of that version, where the format tells it from that of people."""
 
 
 class BuiltIn(NamedTuple):
@@ -75,6 +77,7 @@ FORMATS: dict[str, BuiltIn] = {
     "conll": BuiltIn("conll:FORMAT", (".conll", ".iob", ".iob2", ".bio", ".bioes", ".tsv", ".annotated")),
     "brat": BuiltIn("brat:FORMAT", (".ann",)),
     "pubtator": BuiltIn("pubtator:FORMAT", (".pubtator", ".pubtator.txt")),
+    "bioc": BuiltIn("bioc:BIOC", (".bioc",)),
     "bioc-xml": BuiltIn("bioc:BIOC_XML", (".bioc.xml", ".xml")),
     "bioc-json": BuiltIn("bioc:BIOC_JSON", (".bioc.json",)),
     "spert": BuiltIn("research_json:SPERT", (".spert.json",)),
@@ -95,6 +98,7 @@ HOW_TO_NAME_INPUT, HOW_TO_NAME_OUTPUT = (
     "with --format (--from of convert and predict)",
     "with --to (--format of predict)",
 )
+PROSE = (".txt", ".md", "")  # endings of files that may be plain text
 # a line of text in PubTator: id, letter, text; nothing is looked at twice, so that a long line without | costs no more
 PUBTATOR_LINE = re.compile(r"(?=\s*+[^|\t])([^|\t]++)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
 
@@ -139,6 +143,28 @@ def write(documents: Iterable[Document], path: str | Path, format: str | Format 
             f"{path}: format {chosen.name!r} can be read, not written; choose another {HOW_TO_NAME_OUTPUT}"
         )
     chosen.write(documents, path)
+
+
+def write_predictions(
+    documents: Iterable[Document], path: str | Path, format: str | Format | None = None, model: str = "wingspan"
+) -> None:
+    """Writes documents whose entities a model found; `model` is its version, for tools that show which one it was."""
+    path = Path(path)
+    chosen = format_named(format or by_suffix(path))
+    if chosen.write_predictions is None:
+        write(documents, path, chosen)
+    else:
+        chosen.write_predictions(documents, path, model)
+
+
+def keep_apart(output: Path, inputs: Iterable[Path]) -> None:
+    """Refuses to write over what is read: the same file or folder, or a brat pair of files of an input."""
+    for path in inputs if output.exists() else ():
+        pair = output.suffix == ".ann" and path == output.with_suffix(".txt")
+        inside = path.suffix in (".txt", ".ann") and path.resolve().is_relative_to(output.resolve())
+        if pair or inside or (path.exists() and output.samefile(path)):
+            which = "it" if path == output else str(path)
+            raise CorpusError(f"{output}: {which} is read, and would be written over; choose another output")
 
 
 def format_named(name: str | Format) -> Format:
@@ -224,7 +250,7 @@ def detect(path: str | Path) -> str:
         return by_name
     if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".jsonlines")):
         return _of_records(path) or "jsonl"
-    if by_content := _of_content(path):
+    if by_content := _of_content(path)[0]:
         return by_content
     raise CorpusError(
         f"{path}: cannot tell its format from name and content; name it {HOW_TO_NAME_INPUT}, such as jsonl or conll"
@@ -238,7 +264,23 @@ def _has_headings(path: Path) -> bool:
     return csv_columns(next((line for _, line in read_lines(path) if line.strip()), "")) is not None
 
 
-def _of_content(path: Path) -> str | None:
+def is_prose(path: Path, problems: Problems) -> bool:
+    """Whether a file is plain text, by name and content; a note says so where it looks a little like a format."""
+    if Path(path.name.removesuffix(".gz")).suffix not in PROSE or not path.is_file() or named(path):
+        return False
+    try:
+        like, sure = _of_content(path)
+    except CorpusError:  # only JSON is parsed to be recognized
+        like, sure = "JSON", False
+    if like and not sure:
+        problems.note(path, f"read as text although it looks like {like}; name the format {HOW_TO_NAME_INPUT} if it is")
+    return not (like and sure)
+
+
+def _of_content(path: Path) -> tuple[str | None, bool]:
+    """The format that the first lines look like, and whether no text would."""
+    if path.suffix == ".txt" and path.with_suffix(".ann").exists():
+        return "brat", True
     lines = [line for _, line in islice(read_lines(path), 400) if line.strip()]
     start = lines[0].lstrip() if lines else ""
     if start.startswith("{"):
@@ -247,20 +289,20 @@ def _of_content(path: Path) -> str | None:
         except (ValueError, RecursionError):
             record = read_json(path)  # one object over the whole file
         if isinstance(record, dict) and {"documents", "passages", "PubTator3"} & record.keys():
-            return "bioc-json"
+            return "bioc-json", True
     if start.startswith(("[", "{")):
-        return _of_records(path)
+        return _of_records(path), True
     if start.startswith("<"):
-        return "bioc-xml"
-    if lines and PUBTATOR_LINE.fullmatch(lines[0]):
-        return "pubtator"
-    if path.suffix == ".txt" and path.with_suffix(".ann").exists():
-        return "brat"
-    # columns: the last filled one of nearly all lines is a tag, and not just text that ends in O
-    last = [re.split(r"[ \t]+", line.rstrip(" \t"))[-1] for line in lines if not line.startswith(("#", "-DOCSTART-"))]
-    tags = [value for value in last if re.fullmatch(r"O|[BIMELSUW](?:[-_].+)?", value)]
-    divided = all(re.search(r"\S[ \t]+\S", line.rstrip()) for line in lines if not line.startswith("#"))
-    return "conll" if last and divided and len(tags) >= 0.9 * len(last) else None
+        return "bioc-xml", any("<collection" in line for line in lines)
+    if lines and (text := PUBTATOR_LINE.fullmatch(lines[0])):
+        return "pubtator", text[2] in ("t", "a")
+    # columns: the last one of most lines is a tag; a text may have a line or two that end in B or O
+    rows = [re.split(r"[ \t]+", line.strip()) for line in lines if not line.startswith(("#", "-DOCSTART-"))]
+    tagged = [len(row) for row in rows if len(row) > 1 and re.fullmatch(r"O|[BIMELSUW](?:[-_].+)?", row[-1])]
+    if len(tagged) <= 0.5 * len(rows):
+        return None, False
+    alike = Counter(tagged).most_common(1)[0][1]
+    return "conll", (len(rows) >= 3 or "-DOCSTART-" in start) and alike >= 0.9 * len(rows)
 
 
 def _of_records(path: Path) -> str | None:

@@ -5,7 +5,7 @@ ids. Prodigy has one task per line, with spans and with tokens that carry their 
 tasks, in the full export and in JSON-MIN.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,8 +102,8 @@ def _words(tokens: list[Any], text: str) -> tuple[Span, ...]:
     return tuple(words)
 
 
-def _to_prodigy(document: Document) -> Json:
-    """An accepted task, with tokens where the document gives words."""
+def _to_prodigy(document: Document, **decided: str) -> Json:
+    """A task, with tokens where the document gives words, and with the answer if it was given."""
     records.refuse_fragments(document, "Prodigy")
     text, words = document.text, document.words
     record: Json = {"id": document.id, "text": text}
@@ -121,14 +121,31 @@ def _to_prodigy(document: Document) -> Json:
         if entity.score != 1.0:
             row["score"] = entity.score
         record["spans"].append(records.with_meta(row, entity.meta, _PRODIGY_ENTITY.own))
-    return records.with_common_fields({**record, "answer": "accept"}, document, _PRODIGY_OWN)
+    return records.with_common_fields({**record, **decided}, document, _PRODIGY_OWN)
+
+
+def _write_prodigy(documents: Iterable[Document], path: Path) -> None:
+    """Annotations: tasks that were accepted."""
+    records.write_lines((_to_prodigy(document, answer="accept") for document in documents), path)
+
+
+def _write_prodigy_predictions(documents: Iterable[Document], path: Path, model: str) -> None:
+    """Tasks to be answered; Prodigy shows below a text what is in its `meta`."""
+
+    def task(document: Document) -> Json:
+        shown = document.meta.get("meta")
+        about = {**(shown if isinstance(shown, dict) else {}), "model": model}
+        return _to_prodigy(replace(document, meta={**document.meta, "meta": about}))
+
+    records.write_lines(map(task, documents), path)
 
 
 PRODIGY = Format(
     "prodigy",
     _read_prodigy,
-    lambda documents, path: records.write_lines(map(_to_prodigy, documents), path),
+    _write_prodigy,
     replace(_HOLDS, words=True),
+    write_predictions=_write_prodigy_predictions,
 )
 
 
@@ -137,6 +154,7 @@ PRODIGY = Format(
 
 _LABEL_STUDIO_OWN = frozenset({"id", "data", "annotations"})
 _REGION_OWN = frozenset({"value", "type", "score"})
+_PREDICTIONS = "predictions"  # the key of a task, and in `meta`, for what models found
 _OTHER_RESULTS = "label_studio_results"  # the key in `meta` for results that are not spans: relations, choices, text
 
 
@@ -157,6 +175,11 @@ def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
     text = records.text_of(data.pop(key), key)
     fields = records.common_fields(record, _LABEL_STUDIO_OWN, **({"data": data} if data else {}))
     annotations = records.records_of(record.get("annotations"), "annotations", "an annotation")
+    if "annotations" not in record and record.get(_PREDICTIONS):  # nobody was asked: a file of predictions
+        predicted = records.records_of(fields["meta"].pop(_PREDICTIONS), _PREDICTIONS, "a prediction")
+        annotations, others = predicted[:1], predicted[1:]
+        fields["meta"] |= {_PREDICTIONS: others} if others else {}
+        ref.problems.note(ref.path, "its tasks have no annotations; the first prediction of each is read")
     done = [item for item in annotations if item.get("was_cancelled") is not True]
     chosen = [item for item in done if item.get("ground_truth") is True] or done
     if len(annotations) > 1:
@@ -219,23 +242,52 @@ def _region(row: Json, label: Any, text: str, table: Sequence[int]) -> Entity:
 
 
 def _to_label_studio(document: Document) -> Json:
-    """A task with one annotation, in code points, as Label Studio counts since 2021."""
+    """A task with one annotation."""
+    return _task(document, {"annotations": [{"result": _results(document)}]})
+
+
+def _results(document: Document) -> list[Json]:
+    """The regions in code points, as Label Studio counts since 2021, and what else was annotated."""
     records.refuse_fragments(document, "Label Studio")
-    meta = dict(document.meta)
-    results = []
+    results: list[Json] = []
     for number, entity in enumerate(document.entities):
         value = {"start": entity.start, "end": entity.end, "text": document.text_of(entity), "labels": [entity.label]}
         row: Json = {"id": f"entity-{number}", "from_name": "label", "to_name": "text", "type": "labels"}
         row |= {"value": value} | ({} if entity.score == 1.0 else {"score": entity.score})
         results.append(row | records.with_meta({}, entity.meta, _REGION_OWN))
-    results += meta.pop(_OTHER_RESULTS, [])
+    return [*results, *document.meta.get(_OTHER_RESULTS, [])]
+
+
+def _task(document: Document, work: Json) -> Json:
+    """A task with what was done on it."""
+    meta = {key: value for key, value in document.meta.items() if key not in (_OTHER_RESULTS, *work)}
     data = meta.pop("data", {})
     record = {
         "id": records.numeric(document.id),
         "data": {**(data if isinstance(data, dict) else {}), "text": document.text},
-        "annotations": [{"result": results}],
+        **work,
     }
     return records.with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)
 
 
-LABEL_STUDIO = records.json_format("label-studio", _from_label_studio, _to_label_studio, _HOLDS, as_list=True)
+def _write_label_studio_predictions(documents: Iterable[Document], path: Path, model: str) -> None:
+    """Tasks to be annotated, with the prediction before those they came with.
+
+    Its score is that of its least certain entity, for Label Studio can show uncertain tasks first.
+    """
+
+    def task(document: Document) -> Json:
+        entities = document.entities
+        results = [{**row, "score": entity.score} for row, entity in zip(_results(document), entities, strict=False)]
+        score = {"score": min(entity.score for entity in entities)} if entities else {}
+        earlier = document.meta.get(_PREDICTIONS)
+        others = earlier if isinstance(earlier, list) else []
+        return _task(document, {_PREDICTIONS: [{"model_version": model, **score, "result": results}, *others]})
+
+    records.write_list(map(task, documents), path)
+
+
+LABEL_STUDIO = replace(
+    records.json_format("label-studio", _from_label_studio, _to_label_studio, _HOLDS, as_list=True),
+    write_predictions=_write_label_studio_predictions,
+)

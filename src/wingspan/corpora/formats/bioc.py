@@ -22,7 +22,7 @@ from wingspan.corpora.formats import Format, Holds, records
 from wingspan.corpora.formats.conversion_loss import changed
 from wingspan.corpora.formats.records import Json, Misfit
 from wingspan.corpora.formats.standoff import UNITS, Mention, entities_of, fitting
-from wingspan.files import CorpusError, Problems, atomic_write, numbered, open_bytes, read_json
+from wingspan.files import CorpusError, Problems, atomic_write, numbered, open_bytes, read_json, read_lines
 from wingspan.text import Document, Span
 
 META = "bioc"
@@ -443,3 +443,18 @@ def _write_xml(documents: Iterable[Document], path: Path) -> None:
 
 
 BIOC_XML = Format("bioc-xml", _read_xml, _write_xml, _HOLDS, _xml_changes)
+
+
+# Either, by the content of the file that is read and the name of the one that is written
+
+
+def _read_either(path: Path, problems: Problems) -> Iterator[Document]:
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    return (BIOC_JSON if first.lstrip().startswith(("{", "[")) else BIOC_XML).read(path, problems)
+
+
+def _write_either(documents: Iterable[Document], path: Path) -> None:
+    (_write_json if path.name.removesuffix(".gz").endswith(".json") else _write_xml)(documents, path)
+
+
+BIOC = Format("bioc", _read_either, _write_either, _HOLDS, _xml_changes)

@@ -163,6 +163,8 @@ class ConllColumns:
     tags: tuple[int, ...]
     others: tuple[int, ...]
     scheme: str
+    marked: bool
+    """Whether document marks divide the file; a single one at its top does not."""
 
     def split(self, line: str) -> list[str]:
         """The columns of a line; empty ones at its end, from extra tabs, are left out."""
@@ -232,7 +234,7 @@ class _ColumnValues:
 
 def _find_columns(path: Path) -> ConllColumns | None:
     """The columns of a file, or None if it has no words."""
-    tabs, values = _survey(path)
+    tabs, values, marked = _survey(path)
     while len(values) > 1 and values[-1].empty:
         values.pop()
     width = len(values)
@@ -244,7 +246,7 @@ def _find_columns(path: Path) -> ConllColumns | None:
     free = [column for column in range(width) if column not in chosen]
     if values[0].index and len(free) > 1:
         free = free[1:]  # the first column numbers the words
-    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2")
+    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2", marked)
     # damaged lines are reported when the sentences are read
     unchecked = sentences(path, columns, Problems("skip"), check_tags=False)
     detected = detect_scheme([row[column] for row in sentence.rows] for sentence in unchecked for column in chosen)
@@ -272,7 +274,8 @@ def sentences(
         if mark:
             marks += 1
             name = _GROUP.fullmatch(line.lstrip(" \t"))
-            sentence.group = group = (name[1] or None) if name else f"{stem(path)}-doc{marks}"
+            made = f"{stem(path)}-doc{marks}" if columns.marked else None
+            sentence.group = group = (name[1] or None) if name else made
         elif line.startswith("#") and columns.misfit(values, check_tags=True):
             sentence.comments.append(line)
         elif reason := columns.misfit(values, check_tags):
@@ -291,9 +294,10 @@ def _split(line: str, tabs: bool) -> list[str]:
     return line.split("\t") if tabs else _SPACES.split(line.strip(" \t"))
 
 
-def _survey(path: Path) -> tuple[bool, list[_ColumnValues]]:
-    """Whether tabs divide the columns, and the values of the columns of most lines."""
+def _survey(path: Path) -> tuple[bool, list[_ColumnValues], bool]:
+    """Whether tabs divide the columns, the values of the columns of most lines, and whether marks divide the file."""
     tabs: bool | None = None
+    marks, marked = 0, False
     by_width: dict[int, list[_ColumnValues]] = {}
     lines: Counter[int] = Counter()
     place = 0
@@ -301,7 +305,11 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues]]:
         if not line.strip(" \t"):
             place = 0
             continue
-        if _is_mark(line) or line.startswith("#"):  # a word may start with #, but never all words do
+        if _is_mark(line):
+            marked |= bool(marks or lines)  # something is before it
+            marks += 1
+            continue
+        if line.startswith("#"):  # a word may start with #, but never all words do
             continue
         if tabs is None:
             tabs = "\t" in line
@@ -312,8 +320,8 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues]]:
         for column, value in zip(columns, values, strict=True):
             column.add(value, place)
     if not lines:
-        return False, []
-    return bool(tabs), by_width[lines.most_common(1)[0][0]]
+        return False, [], False
+    return bool(tabs), by_width[lines.most_common(1)[0][0]], marked
 
 
 def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:

@@ -13,20 +13,38 @@ from wingspan.corpora.words import WordRanges, word_spans
 from wingspan.text import Document, Entity, Span, join_words
 
 SPACE = re.compile(r"\s")
-FRAGMENTS = "discontinuous entities (an entity is made of each fragment)"
-WIDENED = "entities with an edge inside of a word (widened to whole words)"
-WORDLESS = "entities without any word (left out)"
-MERGED = "entities that came to equal another one (one of them stays)"
-OVERLAPS = "overlapping entities (the widest stay)"
-SPACES = "texts with line ends or other white space that is not kept"
-WORD_EDGES = "documents with given words (word boundaries are not written)"
-SENTENCES = "documents with given sentences (sentence boundaries are not written)"
-GROUPS = "documents with a group (not written)"
-IDS = "document ids (new ones are made when the file is read)"
-DATASETS = "names of datasets (not written)"
-SCORES = "scores (not written)"
+# descriptions of losses; `{entities}` stands for their number, as in "3 entities" or "1 entity"
+FRAGMENTS = "{discontinuous entities} (an entity is made of each fragment)"
+WIDENED = "{entities} with an edge inside of a word (widened to whole words)"
+WORDLESS = "{entities} without any word (left out)"
+MERGED = "{entities} equal to another one then (one of them stays)"
+OVERLAPS = "{overlapping entities} (the widest stay)"
+SPACES = "white space of {texts}"
+WORD_EDGES = "word boundaries of {documents}"
+SENTENCES = "sentence boundaries of {documents}"
+GROUPS = "groups of {documents}"
+IDS = "ids of {documents}"
+DATASETS = "dataset names of {documents}"
+SCORES = "scores of {entities}"
 
 OF_ENTITIES = frozenset({FRAGMENTS, WIDENED, WORDLESS, MERGED, OVERLAPS})  # they change the entities themselves
+
+
+def described(losses: Mapping[str, int], of_entities: bool) -> str:
+    """The losses that change entities, or those that do not, in words, the most frequent first."""
+    chosen = {what: count for what, count in losses.items() if (what in OF_ENTITIES) == of_entities}
+    return ", ".join(_with_count(what, chosen[what]) for what in sorted(chosen, key=lambda what: -chosen[what]))
+
+
+def _with_count(what: str, count: int) -> str:
+    """A description with its number: in place of the noun in braces, or in front where there is none."""
+
+    def counted(noun: re.Match[str]) -> str:
+        one = re.sub("ies$", "y", noun[1]) if noun[1].endswith("ies") else noun[1].removesuffix("s")
+        return f"{count:,} {one if count == 1 else noun[1]}"
+
+    filled, found = re.subn(r"\{([a-z ]+)\}", counted, what)
+    return filled if found else f"{count:,} {what}"
 
 
 def fit(document: Document, target: Format, made_id: str | None = None) -> tuple[Document, Counter[str]]:
@@ -90,12 +108,12 @@ def _distinct(document: Document, entities: list[Entity], lost: Counter[str]) ->
 
 def of_document(key: str) -> str:
     """The description of a lost value of documents."""
-    return f"values of {key!r} of documents (not written)"
+    return f"{key!r} of {{documents}}"
 
 
 def of_entity(key: str) -> str:
     """The description of a lost value of entities."""
-    return f"values of {key!r} of entities (not written)"
+    return f"{key!r} of {{entities}}"
 
 
 def changed(document: Document, after: Iterable[Document], holds: Holds) -> Counter[str]:

@@ -33,7 +33,7 @@ def _spacy() -> Any:
         import spacy.vocab
     except ImportError:
         raise CorpusError(
-            "spaCy is needed for .spacy files and is not installed; install it with: pip install 'wingspan[spacy]'"
+            "spaCy is needed for .spacy files and is not installed; install it with: pip install 'wingspan-ner[spacy]'"
         ) from None
     return spacy
 

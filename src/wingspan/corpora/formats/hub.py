@@ -38,7 +38,7 @@ def _datasets() -> Any:
     except ImportError:
         raise CorpusError(
             "the package `datasets` is needed for this format and is not installed; "
-            "install it with: pip install 'wingspan[hub]'"
+            "install it with: pip install 'wingspan-ner[hub]'"
         ) from None
     return datasets
 

@@ -28,6 +28,16 @@ def _documents(path: Path, problems: Problems) -> Iterator[Document]:
             problems.add(path, line, f"{misfit}; mend the record, or leave it out with --on-error skip")
 
 
+def documents_of_records(given: Iterable[Mapping[str, Any]], name: str) -> Iterator[Document]:
+    """The documents of records that are in memory; `name` is where a complaint places them."""
+    problems = Problems()
+    for number, record in enumerate(given, 1):
+        try:
+            yield _document(dict(record), RecordRef(Path(name), number, number, problems))
+        except Misfit as misfit:
+            problems.add(name, number, f"{misfit}; mend the record")
+
+
 def _document(record: Json, ref: RecordRef) -> Document:
     others: Json = {
         "dataset": records.text_of(record.get("dataset", "main"), "dataset"),
@@ -123,6 +133,22 @@ def record_of_document(document: Document) -> Json:
     return records.with_meta(record, meta, _OWN)
 
 
+def write_predictions(documents: Iterable[Document], path: Path, model: str) -> None:
+    """Writes one record per line, all in the schema of predictions, which has no place for the model."""
+    records.write_lines(map(record_of_prediction, documents), path)
+
+
+def record_of_prediction(document: Document) -> Json:
+    """The record of a document with predicted entities: its text, characters, and everything about each entity."""
+    meta = {key: value for key, value in document.meta.items() if key != records.SHAPE}
+    own = _OWN_OF_ENTITY | {"text"}
+    entities = [
+        {**row, **{key: value for key, value in entity.meta.items() if key not in own}}
+        for row, entity in zip(document.to_dict()["entities"], document.entities, strict=True)
+    ]
+    return record_of_document(replace(document, meta=meta)) | {"entities": entities}
+
+
 def _word_record(document: Document) -> Json | None:
     """The words and ranges of words, or None where they could not give the document back."""
     words = [document.text[word.start : word.end] for word in document.words or ()]
@@ -156,4 +182,4 @@ def _entity_record(document: Document, entity: Entity, spans: Iterable[Span | No
 
 
 _HOLDS = Holds(words=True, sentences=True, groups=True, scores=True, document_keys=ALL, entity_keys=ALL)
-FORMAT = Format("jsonl", read, write, _HOLDS)
+FORMAT = Format("jsonl", read, write, _HOLDS, write_predictions=write_predictions)
