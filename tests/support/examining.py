@@ -134,6 +134,8 @@ def _miscounted(name: str, path: Path, documents: list[Document]) -> list[str]:
 
 def count(name: str, path: Path) -> FileCount:
     """The file's own count."""
+    if name == "bioc":
+        name = "bioc-xml" if path.read_bytes().lstrip()[:1] == b"<" else "bioc-json"
     if name in RECORDS:
         records = _records(path.read_bytes())
         rows = [RECORDS[name](record) for record in records or ()]
@@ -439,9 +441,10 @@ def _values(data: bytes) -> Counter[str]:
                 walk(item, key)
         elif value is not None and value != "":
             number = int(value) if isinstance(value, float) and value.is_integer() else value
+            key = "place" if key in ("start", "end", "fragments") else key
             if key == "ner_tags":
                 number = re.sub(r"^([BIMELSUW][-_]|O$|-$|_$)", "", str(number))
-            values[f"{key}={number}"] += bool(number != "")
+            values[f"{key}={''.join(str(number).split())}"] += bool(number != "")
 
     walk(_records(data), "")
     return values

@@ -110,7 +110,7 @@ def build_documents(
 _ANNOTATIONS = frozenset(
     [
         *("entities", "entity", "named_entities", "ents", "mentions", "entity_mentions", "spans", "annotations"),
-        *("predictions", "completions", "label", "labels", "tags", "ner", "ner_tags", "ner_labels", "bio", "iob"),
+        *("completions", "label", "labels", "tags", "ner", "ner_tags", "ner_labels", "bio", "iob"),
         *("bio_tags", "iob_tags"),
     ]
 )
