@@ -126,7 +126,7 @@ def noting_unused(documents: Iterable[Document], path: Path, problems: Problems)
         problems.warn(
             path,
             f"the key {key!r} of {count} record{'' if count == 1 else 's'} looks like annotation and is not read as "
-            f"such; name the format that has it ({HOW_TO_NAME_INPUT}), or rename the key if it is something else",
+            f"such; name the format of the file {HOW_TO_NAME_INPUT}, or rename the key if it is something else",
         )
 
 

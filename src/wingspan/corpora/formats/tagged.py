@@ -103,7 +103,7 @@ def named_tags(values: Any, names: Sequence[str] | None, name: str) -> list[str]
     if all(isinstance(tag, str) for tag in tags):
         return tags
     if names is None:
-        raise Misfit(f"{name} has numbers without names; give their names with --labels, or store tags as strings")
+        raise Misfit(f"{name} has numbers without names; give their names with `wingspan convert --labels`")
     if not all(isinstance(tag, int) and not isinstance(tag, bool) and 0 <= tag < len(names) for tag in tags):
         raise Misfit(f"one of {name} is no number from 0 to {len(names) - 1}, the numbers that have names")
     return [names[tag] for tag in tags]
@@ -125,8 +125,8 @@ def names_beside(path: Path, problems: Problems) -> tuple[str, ...]:
             problems.note(path, f"tags in numbers get the names in {file.name}")
             return names
     raise CorpusError(
-        f"{path}: the tags are numbers, and their names are not beside the file; give them in order with --labels "
-        "(O,B-PER,I-PER,... or a file), or put them into labels.json beside it"
+        f"{path}: the tags are numbers, and no file beside it names them; put their names in order into labels.json "
+        "beside it, or give them with `wingspan convert --labels O,B-PER,I-PER,...`"
     )
 
 
