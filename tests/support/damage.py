@@ -24,9 +24,48 @@ ODD_TEXT = [
     *("\ufeff", "\u200b", "\u0301", "\u202e", "\u00a0", "😀", "\r\n", "\n", "\r", "\t", "\x00", "\x85", "\u2028"),
     *(" ", "|", "\\", '"', "#", "ﷺ", "口腔"),
 ]
-ODD_LABELS = ["", " ", "\u00a0", "\r", "X\r", "B-", "O", "-", "_", "#", "😀", "a b", " X", "X ", "ENTITY", "NP", "\u2028"]
+ODD_LABELS = [
+    "",
+    " ",
+    "\u00a0",
+    "\r",
+    "X\r",
+    "X\t",
+    "B-",
+    "O",
+    "-",
+    "_",
+    "#",
+    "😀",
+    "a b",
+    " X",
+    "X ",
+    "ENTITY",
+    "NP",
+    "\u2028",
+]
 ODD_VALUES: list[Any] = [
-    *(None, True, False, -1, 0, 3, 10**12, 10**400, 1.5, 2.0, float("nan"), "", " ", "😀", "\ud83d", "3", "_", [], [[]]),
+    *(
+        None,
+        True,
+        False,
+        -1,
+        0,
+        3,
+        10**12,
+        10**400,
+        1.5,
+        2.0,
+        float("nan"),
+        "",
+        " ",
+        "😀",
+        "\ud83d",
+        "3",
+        "_",
+        [],
+        [[]],
+    ),
     *([None], [0, 1], [[0, 1, "X"]], {}, {"start": 0}, [{"start": 0, "end": 1}], {"a": {"b": 1}}, [["a"]], "口腔"),
 ]
 
@@ -201,7 +240,9 @@ def change_docbin(data: bytes, draw: random.Random) -> bytes:
     if kind == "user_data" and content["user_data"]:
         at = draw.randrange(len(content["user_data"]))
         carried = srsly.msgpack_loads(content["user_data"][at], use_list=True)
-        content["user_data"][at] = srsly.msgpack_dumps(_packable(changed_value({str(k): v for k, v in _pairs(carried)}, draw)))
+        content["user_data"][at] = srsly.msgpack_dumps(
+            _packable(changed_value({str(k): v for k, v in _pairs(carried)}, draw))
+        )
     elif kind == "strings":
         at = draw.randrange(len(content["strings"]))
         content["strings"][at] = draw.choice([*ODD_LABELS, *ODD_TEXT])
@@ -342,11 +383,10 @@ def ten_documents() -> list[Document]:
     return documents
 
 
-def a_long_file(name: str, folder: Path, size: int = 300_000) -> SoundFile | None:
+def a_long_file(name: str, folder: Path, size: int = 300_000) -> SoundFile:
     """A file of about this many characters in few documents, as full texts are; for what must not take long."""
     form = format_named(name)
-    if form.write is None:
-        return None
+    assert form.write is not None
     words = tuple(f"{word}{at % 97}" for at in range(size // 16) for word in ("renal", "cancer"))
     step = 4
     spans = [Span(at, at + 1 + at % 3) for at in range(0, len(words) - 3, step)]

@@ -39,8 +39,8 @@ class Findings:
     defects: list[str] = field(default_factory=list)
 
 
-def examine(name: str, path: Path, size: int) -> Findings:
-    """Reads a file in both ways of handling errors, and checks all that must hold."""
+def examine(name: str, path: Path, size: int, again: bool = True) -> Findings:
+    """Reads a file in both ways of handling errors, and checks all that must hold; `again`: also of what is written."""
     findings = Findings()
     began = time.process_time()
     documents: list[Document] = []
@@ -58,6 +58,8 @@ def examine(name: str, path: Path, size: int) -> Findings:
         return findings
     if not told:
         findings.defects += _miscounted(name, path, documents)
+    if not again:
+        return findings
     for target in dict.fromkeys([name, "jsonl"]):
         findings.defects += _changed(documents, format_named(target))
     if not told and not findings.defects:
@@ -129,7 +131,9 @@ def _miscounted(name: str, path: Path, documents: list[Document]) -> list[str]:
     counted = count(name, path)
     read = FileCount(len(documents), sum(len(document.entities) for document in documents))
     pairs = zip(FileCount._fields, counted, read, strict=True)
-    return [f"{is_read} of {there} {what} and no note" for what, there, is_read in pairs if there not in (None, is_read)]
+    return [
+        f"{is_read} of {there} {what} and no note" for what, there, is_read in pairs if there not in (None, is_read)
+    ]
 
 
 def count(name: str, path: Path) -> FileCount:
@@ -182,9 +186,16 @@ def _regions(record: Pairs) -> int:
     """The labels of the regions of a task of Label Studio, in either export."""
     if not record.all("data"):
         return len(_items(record.all("label")))
-    results = [item for one in _items(record.all("annotations")) if isinstance(one, Pairs) for item in _items(one.all("result"))]
+    results = [
+        item
+        for one in _items(record.all("annotations"))
+        if isinstance(one, Pairs)
+        for item in _items(one.all("result"))
+    ]
     values = [value for item in results if isinstance(item, Pairs) for value in item.all("value")]
-    return sum(max(1, len(_items(value.all("labels")))) for value in values if isinstance(value, Pairs) and value.all("labels"))
+    return sum(
+        max(1, len(_items(value.all("labels")))) for value in values if isinstance(value, Pairs) and value.all("labels")
+    )
 
 
 def _tagged(record: Pairs) -> tuple[int, int] | None:
@@ -240,7 +251,11 @@ def _count_columns(path: Path) -> FileCount:
             blocks[-1].append(line)
     if any(line.startswith("#") for block in blocks for line in block):
         return FileCount(None)  # a comment, or a word
-    rows = [[re.split(r"\t" if "\t" in block[0] else r"[ \t]+", line.strip(" ")) for line in block] for block in blocks if block]
+    rows = [
+        [re.split(r"\t" if "\t" in block[0] else r"[ \t]+", line.strip(" ")) for line in block]
+        for block in blocks
+        if block
+    ]
     width = max((len(row) for block in rows for row in block), default=0)
     if any(len(row) != width for block in rows for row in block):
         return FileCount(len(rows))
@@ -259,7 +274,11 @@ def _count_columns(path: Path) -> FileCount:
 
 def _tagged_spans(tags: list[str]) -> Iterator[tuple[str, int, int]]:
     """The entities of one layer, as their first tags and their ranges."""
-    starts = [at for at, tag in enumerate(tags) if tag != "O" and entity_starts([tags[max(0, at - 1) : at + 1]]) != entity_starts([tags[max(0, at - 1) : at]])]
+    starts = [
+        at
+        for at, tag in enumerate(tags)
+        if tag != "O" and entity_starts([tags[max(0, at - 1) : at + 1]]) != entity_starts([tags[max(0, at - 1) : at]])
+    ]
     for at in starts:
         end = next((to for to in range(at + 1, len(tags)) if tags[to] == "O" or to in starts), len(tags))
         yield tags[at], at, end
@@ -278,9 +297,14 @@ def _count_pubtator(path: Path) -> FileCount:
             fresh = True
             continue
         parts = line.split("|", 2)
-        if len(parts) == 3 and parts[0].strip() and "\t" not in parts[0] and re.fullmatch(r"\w{1,20}", parts[1], re.ASCII):
-            documents += fresh or parts[1] == "t" or parts[0].strip("\ufeff ") != name
-            fresh, name = False, parts[0].strip("\ufeff ")
+        if (
+            len(parts) == 3
+            and parts[0].strip()
+            and "\t" not in parts[0]
+            and re.fullmatch(r"\w{1,20}", parts[1], re.ASCII)
+        ):
+            documents += fresh or parts[1] == "t" or parts[0].replace("\ufeff", "").strip() != name
+            fresh, name = False, parts[0].replace("\ufeff", "").strip()
         else:
             numbers = line.split("\t")[1:3]
             entities += len(numbers) == 2 and all(re.fullmatch(r" *-?\d{1,18} *", number) for number in numbers)
@@ -377,10 +401,20 @@ def _differences(before: Document, after: Document, form: Format) -> Iterator[tu
     holds = form.holds
     same_text = holds.exact_text or (holds.words and before.words is not None)
     checked = {"text": same_text, "dataset": holds.datasets, "group": holds.groups, "id": holds.ids}
-    for key, check in {**checked, "words": holds.words and before.words is not None, "sentences": holds.sentences}.items():
+    for key, check in {
+        **checked,
+        "words": holds.words and before.words is not None,
+        "sentences": holds.sentences,
+    }.items():
         if check and getattr(before, key) != getattr(after, key):
             yield key, getattr(before, key), getattr(after, key)
-    places = [sorted((entity.label, before_or_after.text_of(entity), *(entity.spans if same_text else ())) for entity in before_or_after.entities) for before_or_after in (before, after)]
+    places = [
+        sorted(
+            (entity.label, before_or_after.text_of(entity), *(entity.spans if same_text else ()))
+            for entity in before_or_after.entities
+        )
+        for before_or_after in (before, after)
+    ]
     if places[0] != places[1]:
         yield "entities", places[0], places[1]
     if holds.document_keys == "all":
@@ -396,7 +430,10 @@ def _about(document: Document) -> str:
     if named and isinstance(meta.get("relations"), list):
         ends = ("head", "tail")
         meta["relations"] = [
-            {key: named.get(value, value) if key in ends and isinstance(value, int) else value for key, value in row.items()}
+            {
+                key: named.get(value, value) if key in ends and isinstance(value, int) else value
+                for key, value in row.items()
+            }
             if isinstance(row, dict)
             else row
             for row in meta["relations"]

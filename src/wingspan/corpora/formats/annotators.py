@@ -163,6 +163,7 @@ _VALUE_OWN = frozenset({"start", "end", "text", "labels"})
 _PREDICTIONS = "predictions"  # the key of a task, and in `meta`, for what models found
 _OTHER_RESULTS = "label_studio_results"  # the key in `meta` for results that are not spans: relations, choices, text
 _ABOUT = "label_studio_annotation"  # the key in `meta` for who annotated, when, and the like
+_TEXT_KEY = "label_studio_text"  # the key in `meta` for the name of the text in the data, where it is another one
 _VALUE = "label_studio_value"  # the key in the `meta` of entities for other values of a region
 
 
@@ -181,7 +182,10 @@ def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
         raise Misfit(f"data has {len(strings)} strings and none is named 'text'; rename the one that was annotated")
     key = "text" if "text" in strings else strings[0]
     text = records.text_of(data.pop(key), key)
-    fields = records.common_fields(record, _LABEL_STUDIO_OWN, **({"data": data} if data else {}))
+    kept_apart = {"data": data, _TEXT_KEY: key if key != "text" else ""}
+    fields = records.common_fields(
+        record, _LABEL_STUDIO_OWN, **{name: kept for name, kept in kept_apart.items() if kept}
+    )
     annotations = records.records_of(record.get("annotations"), "annotations", "an annotation")
     if "annotations" not in record and record.get(_PREDICTIONS):  # nobody was asked: a file of predictions
         predicted = records.records_of(fields["meta"].pop(_PREDICTIONS), _PREDICTIONS, "a prediction")
@@ -281,10 +285,10 @@ def _results(document: Document) -> list[Json]:
 def _task(document: Document, work: Json) -> Json:
     """A task with what was done on it."""
     meta = {key: value for key, value in document.meta.items() if key not in (_OTHER_RESULTS, _ABOUT, *work)}
-    data = meta.pop("data", {})
+    data, key = meta.pop("data", {}), str(meta.pop(_TEXT_KEY, "text"))
     record = {
         "id": records.numeric(document.id),
-        "data": {**(data if isinstance(data, dict) else {}), "text": document.text},
+        "data": {**(data if isinstance(data, dict) else {}), key: document.text},
         **work,
     }
     return records.with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)

@@ -263,7 +263,7 @@ def _json_records(value: Any, path: Path) -> Iterator[tuple[Json, Json]]:
         for item in value:
             yield from _json_records(item, path)
     elif isinstance(value, dict) and isinstance(documents := value.get("documents", value.get("PubTator3")), list):
-        collection = {key: kept for key, kept in value.items() if key not in ("documents", "PubTator3") and kept}
+        collection = _kept(value, frozenset({"documents", "PubTator3"}))
         for document in documents:
             yield (document if isinstance(document, dict) else {"passages": document}), collection
     elif isinstance(value, dict) and "passages" in value:

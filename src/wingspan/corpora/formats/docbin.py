@@ -62,6 +62,7 @@ def _document(doc: Any, name: str) -> Document:
     """A document. What this package stored beside a Doc is checked, because a file may have been changed since."""
     ours = doc.user_data.get(_OURS)
     kept = records.record_of(_lists(ours), _OURS) if ours is not None else {}
+    text = records.text_of(doc.text, "the text")
     words: Any = [[token.idx, token.idx + len(token)] for token in doc if not token.text.isspace()]
     sentences: Any = None
     if doc.has_annotation("SENT_START"):
@@ -73,17 +74,18 @@ def _document(doc: Any, name: str) -> Document:
     for at, span in enumerate([*group, *doc.ents]):
         score = float(scores[at]) if at < min(len(scores), len(group)) else 1.0
         ids = {key: value for key, value in (("id", span.id_), ("kb_id", span.kb_id_)) if value}
-        entity = Entity(records.label_of(span.label_ or UNTYPED), (Span(span.start_char, span.end_char),), score, ids)
-        if entity.start < entity.end:
+        if span.start_char < span.end_char:
+            place = records.span_of(span.start_char, span.end_char, len(text))
+            entity = Entity(records.label_of(span.label_ or UNTYPED), (place,), score, ids)
             entities.setdefault(entity, entity)
     words, sentences = kept.get("words", words), kept.get("sentences", sentences)
     return Document(
         records.identity(kept, "id", name),
-        records.text_of(doc.text, "the text"),
+        text,
         tuple(entities.values()),
         dataset=records.text_of(kept.get("dataset", "main"), "dataset"),
-        words=None if words is None else records.ranges_of(words, "words", len(doc.text), "character"),
-        sentences=None if sentences is None else records.ranges_of(sentences, "sentences", len(doc.text), "character"),
+        words=None if words is None else records.ranges_of(words, "words", len(text), "character"),
+        sentences=None if sentences is None else records.ranges_of(sentences, "sentences", len(text), "character"),
         group=records.identity(kept, "group", "") or None,
         meta=records.record_of(kept.get("meta", {}), "meta"),
     )
