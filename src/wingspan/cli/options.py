@@ -27,6 +27,9 @@ Parts = Annotated[
 Dataset = Annotated[str | None, typer.Option(help="Use the labels of this corpus instead of the target's.")]
 OneFormat = Annotated[str | None, typer.Option(help="Format of the corpus; otherwise found by name or content.")]
 CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
+LabelNames = Annotated[
+    str | None, typer.Option(help="Names of tags that the corpus has as numbers: O,B-PER,I-PER,... or a file.")
+]
 EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
 
