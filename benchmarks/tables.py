@@ -73,6 +73,32 @@ def bundling(name: str = "bundling") -> str:
     return "\n".join(lines)
 
 
+VERSIONS = {
+    "before": "before",
+    "thread": "after, batches made in a thread",
+    "after": "after",
+    "plain": "",
+}
+STAGES = ("batches", "copy", "forward", "backward", "optimizer", "dev")
+
+
+def training_speed() -> str:
+    """The seconds of a small training by stage, beside a plain loop; calls are on different machines."""
+    lines = []
+    for row in rows("training_speed"):
+        version = VERSIONS[row["when"]]
+        name = f"{row['system']}{f', {version}' if version else ''}"
+        least, most = row["spread"]
+        later = f"{row['seconds']:.2f}" if least == most else f"{row['seconds']:.2f} ({least:.2f} to {most:.2f})"
+        stages = " | ".join(f"{row['stages'][stage]:.2f}" if "stages" in row else "" for stage in STAGES)
+        device = (
+            f"{row['launches']:.0f} | {row['waits']:.1f} | {row['device_ms']:.1f}" if "launches" in row else " | | "
+        )
+        lines.append(f"{row['call']} | {name} | {row['first']:.2f} | {later} | {stages} | {device}")
+    header = f"call | system | first turn | later turns | {' | '.join(STAGES)} | launches | waits | device, ms"
+    return markdown(header, lines)
+
+
 def throughput() -> str:
     """The cost of prediction over the bare encoder."""
     lines = []
@@ -315,6 +341,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bundling-second": lambda: bundling("bundling-second"),
     "partial-annotation": partial_annotation,
     "evaluation": evaluation,
+    "training-speed": training_speed,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
     "conditional": system_tables.conditional,
