@@ -97,7 +97,7 @@ def untrained(
     """
     settings = {"max_width": width, "overlap": "nested"}
     fitted = fit(prepare(recipe, encoder, settings), documents, seed=1)
-    layer, classes, sign = last_layer(fitted.learner, fitted.recipe.read_with)
+    layer, classes, sign = last_layer(fitted.learner, fitted.recipe.reader)
     fitted.learner.eval()
     model = Recognizer(fitted.recipe, fitted.labels, fitted.learner, device=device)
     sample = [document.text for document in documents[:200]]

@@ -200,7 +200,7 @@ def test_no_trial_starts_after_the_time_budget(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--range", "train.learnin_rate=1:2"], "--range train.learnin_rate: --set train.learnin_rate: no setting"),
+        (["--range", "train.learnin_rate=1:2"], "--range train.learnin_rate: --set train.learnin_rate: no such"),
         (["--range", "train.epochs=0:3"], "train.epochs is 0; give at least 1"),
         (["--range", "train.epochs=3:1"], "a range goes from a lower to a higher number"),
         (["--range", "train.epochs=3"], "'3' is no range"),

@@ -36,9 +36,10 @@ class FeedForwardHead(Head):
             raise ValueError(f"head.shares {list(shares)}: of {span_size} nothing is left; give larger ones")
         sizes = [span_size, *hidden, *(int(share * span_size) for share in shares), num_classes]
         layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
-        for layer in layers if spread is not None else ():
-            nn.init.normal_(layer.weight, std=spread)
-            nn.init.zeros_(layer.bias)
+        if spread is not None:
+            for layer in layers:
+                nn.init.normal_(layer.weight, std=spread)
+                nn.init.zeros_(layer.bias)
         start_rare(layers[-1], start_chance)
         self.layers = nn.ModuleList(layers)
         self.dropout = nn.Dropout(dropout)
