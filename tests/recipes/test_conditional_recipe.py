@@ -46,16 +46,19 @@ def test_every_variant_trains_and_leaves_the_autoencoder_behind(name, tmp_path):
 
 
 def test_latents_hold_something_and_the_journal_tells_so(tmp_path):
-    """The published scaling leaves them nearly empty on the same documents, with the same weight."""
+    """With the published scaling and weight, they are nearly empty on the same documents."""
     held = {}
-    for error in ("sum", "mean"):
-        recipe = override(tiny("conditional", epochs=4, batch_size=8), "terms.cvae.objective.error", error)
-        recipe = override(recipe, "terms.cvae.weight", str(conditional.PAPER_WEIGHT))
-        wingspan.train(recipe, corpora=two_corpora(12, label_map=MAP), output=tmp_path / error, device="cpu")
-        epochs = [event for event in read_journal(tmp_path / error / "journal.jsonl") if event["event"] == "epoch"]
-        held[error] = [event["figures"]["cvae"]["nats_per_span"] for event in epochs]
+    published = {"terms.cvae.objective.error": "mean", "terms.cvae.weight": str(conditional.PAPER_WEIGHT)}
+    for name, settings in (("default", {}), ("published", published)):
+        recipe = tiny("conditional", epochs=4, batch_size=8)
+        for key, value in settings.items():
+            recipe = override(recipe, key, value)
+        wingspan.train(recipe, corpora=two_corpora(12, label_map=MAP), output=tmp_path / name, device="cpu")
+        epochs = [event for event in read_journal(tmp_path / name / "journal.jsonl") if event["event"] == "epoch"]
+        held[name] = [event["figures"]["cvae"]["nats_per_span"] for event in epochs]
         assert all(math.isfinite(event["figures"]["cvae"]["label_gain"]) for event in epochs)
-    assert min(held["sum"]) > 5 > 1 > max(held["mean"]), held
+    assert min(held["default"]) > 2, held
+    assert max(held["published"]) < 1, held
 
 
 @pytest.mark.parametrize("name", conditional.variants)
@@ -66,7 +69,7 @@ def test_recipes_to_json_and_back(name):
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("conditional/multi", [1.558922, 1.529645, 1.442451]), ("conditional/multi-cvae", [1.558941, 1.529663, 1.442467])],
+    [("conditional/multi", [1.558922, 1.529645, 1.442451]), ("conditional/multi-cvae", [1.558923, 1.529647, 1.442452])],
 )
 def test_golden_losses(name, expected):
     """Three steps from seed 1; a change here is a change of what is learned."""
