@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, Dataset, Device, Parts, Threads, is_model, trusted, use_threads
+from wingspan.cli.options import BatchSize, ComputeIn, Dataset, Device, Parts, Threads, is_model, trusted, use_threads
 from wingspan.corpora.formats import (
     Format,
     by_suffix,
@@ -25,7 +25,7 @@ from wingspan.corpora.formats import (
     read,
     write_predictions,
 )
-from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit
+from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit, loss_lines
 from wingspan.corpora.formats.jsonl import record_of_prediction
 from wingspan.corpora.formats.records import dumps
 from wingspan.decoding import Overlap
@@ -63,6 +63,7 @@ def predict(
     batch_size: BatchSize = 32,
     parts: Parts = None,
     device: Device = None,
+    precision: ComputeIn = "auto",
     threads: Threads = None,
 ) -> None:
     """Finds entities in texts of any length."""
@@ -80,7 +81,7 @@ def predict(
     target = None if output is None else format_named(to or by_suffix(output))
     if output is not None:
         keep_apart(output, (Path(argument) for argument in inputs if argument))
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=trusted(parts))
     if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
         raise CorpusError(  # before hours of prediction, not after
             f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "
@@ -95,10 +96,8 @@ def predict(
     )
     if output is not None and target is not None:
         write_predictions(predicted.fitted(target, output, lossy), output, target, version_of(recognizer))
-        if changed := described(predicted.lost, of_entities=True):
-            say(console, f"changed for {target.name}: {changed}")
-        if not_kept := described(predicted.lost, of_entities=False):
-            say(console, f"not kept by {target.name}: {not_kept}")
+        for line in loss_lines(predicted.lost, target.name):
+            say(console, line)
     elif console.is_terminal:
         labels = sorted({label for types in recognizer.labels.types.values() for label in types})
         for document in predicted:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 from zlib import crc32
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wingspan.batch import Inputs, Tokenize, word_units
+from wingspan.batch import Inputs, Tokenize
 from wingspan.encoders import Encoder, Words
 from wingspan.encoders.loading import open_named, open_tokenizer, quiet, reading
 from wingspan.encoders.tokenize import PieceTokenize
@@ -44,12 +43,16 @@ class StaticTokenize(Tokenize):
 
     def learn(self, learned: Sequence[str], fixed: Sequence[str]) -> None:
         """Sets the words that have rows."""
-        self.num_learned = len(learned)
+        self.num_learned = self.padding = len(learned)
+        self.forget()  # other words have other rows
         self.rows = {word: row for row, word in enumerate(learned)}
         self.rows |= {word: len(learned) + 1 + self.buckets + at for at, word in enumerate(fixed)}
 
-    def tokens(self, word: str) -> tuple[int, ...]:
-        """The rows of a word: one, or several if it is unknown and hashed."""
+    def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
+        """The rows of each word: one, or several if it is unknown and hashed."""
+        return [self._rows_of(word) for word in words]
+
+    def _rows_of(self, word: str) -> tuple[int, ...]:
         row = self.rows.get(word) if self.case != "lower" else None
         if row is None and self.case != "exact":
             row = self.rows.get(word.lower())
@@ -64,21 +67,7 @@ class StaticTokenize(Tokenize):
             return tuple(1 + bucket for bucket in buckets_of(plain, self.buckets))
         return (0,)
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """One token for each word, or several."""
-        units = word_units(sentences)
-        cuts = [[self.tokens(word) for word in sentence.words] for sentence in sentences]
-        longest = max([sum(map(len, row)) for row in cuts] + [units["unit_mask"].shape[1]])
-        tokens = np.full((len(cuts), longest), self.num_learned, dtype=np.int64)
-        owner = np.full((len(cuts), longest), units["unit_mask"].shape[1], dtype=np.int64)
-        for row, cut in enumerate(cuts):
-            ids = [token for word in cut for token in word]
-            tokens[row, : len(ids)] = ids
-            owner[row, : len(ids)] = np.repeat(np.arange(len(cut)), [len(word) for word in cut])
-        mask = owner < units["unit_mask"].shape[1]
-        return Inputs(tokens=tokens, token_mask=mask, unit_of_token=owner, **units)
-
-    def measure(self, words: Sequence[str]) -> list[int]:
+    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> list[int]:
         """A word is one unit, however many rows it has."""
         return [1] * len(words)
 

@@ -31,7 +31,7 @@ from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, TypingScores, headline
 from wingspan.files import stored_object
 from wingspan.layers.word_decoder import Synonyms
-from wingspan.recipe import Recipe, must_recognize
+from wingspan.recipe import Learner, Recipe, must_recognize
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
@@ -304,6 +304,7 @@ def follow(
                 position, scores = progress.position, progress.scores
                 dev = {dev_name: headline(scores) if scores else None}
                 if journal:
+                    figures = figures_of(learning.learner)
                     journal.write(
                         "epoch" if position.step == 0 else "progress",
                         phase=position.phase,
@@ -313,6 +314,7 @@ def follow(
                         losses=dict(progress.losses),
                         best=progress.best,
                         **dev,
+                        **({"figures": figures} if figures else {}),
                     )
                 if tracked:
                     accelerator.log({**progress.losses, **(dev if scores else {})}, step=position.total)
@@ -325,6 +327,12 @@ def follow(
     finally:
         for tracker in accelerator.trackers:
             tracker.finish()
+
+
+def figures_of(learner: Learner) -> dict[str, dict[str, float]]:
+    """The figures of each objective that has some, by its term."""
+    objectives: Any = learner.objectives
+    return {name: figures for name, objective in objectives.items() if (figures := objective.figures())}
 
 
 class Best:

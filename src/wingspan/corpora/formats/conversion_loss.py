@@ -10,7 +10,7 @@ from wingspan.corpora.formats import ALL, Format, Holds, Keys
 from wingspan.corpora.formats.records import SHAPE
 from wingspan.corpora.overlaps import flatten, joined
 from wingspan.corpora.words import WordRanges, word_spans
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Span, join_words
 
 SPACE = re.compile(r"\s")
 # descriptions of losses; `{entities}` stands for their number, as in "3 entities" or "1 entity"
@@ -34,6 +34,13 @@ def described(losses: Mapping[str, int], of_entities: bool) -> str:
     """The losses that change entities, or those that do not, in words, the most frequent first."""
     chosen = {what: count for what, count in losses.items() if (what in OF_ENTITIES) == of_entities}
     return ", ".join(_with_count(what, chosen[what]) for what in sorted(chosen, key=lambda what: -chosen[what]))
+
+
+def loss_lines(losses: Mapping[str, int], target: str) -> list[str]:
+    """Lines that tell people what became of entities, and of everything else, in the format of that name."""
+    changed, not_kept = described(losses, of_entities=True), described(losses, of_entities=False)
+    lines = [f"changed for {target}: {changed}"] if changed else []
+    return [*lines, f"not kept by {target}: {not_kept}"] if not_kept else lines
 
 
 def _with_count(what: str, count: int) -> str:
@@ -64,10 +71,10 @@ def fit(document: Document, target: Format, made_id: str | None = None) -> tuple
     if not holds.nested:
         document, lost[OVERLAPS] = flatten(document, "outer")
     if not holds.exact_text:
-        # formats of words put one space between them; formats of characters put one for each line end or tab
+        # formats of words keep none of the white space between them; formats of characters one space for each line end
         kept = SPACE.sub(" ", document.text)
         if not holds.documents_without_words:
-            kept = " ".join(document.text[word.start : word.end] for word in word_spans(document))
+            kept = join_words([document.text[word.start : word.end] for word in word_spans(document)])
         lost[SPACES] += document.text != kept
     lost[WORD_EDGES] += not holds.words and document.words is not None
     lost[SENTENCES] += not holds.sentences and document.sentences is not None
