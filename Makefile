@@ -4,7 +4,7 @@ BIN := .venv/bin
 # processes that share the tests; each builds the fixtures it needs, and one that is done takes tests from another
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts docs clean
+.PHONY: demo test lint types contracts docs fuzz clean
 
 demo: .venv/.installed
 	$(BIN)/wingspan demo
@@ -25,6 +25,11 @@ contracts: .venv/.installed-dev
 docs: .venv/.installed-dev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "build/docs/index.html"
+
+# for a nightly run: every reader on 20,000 damaged files, other ones with another SEED
+SEED ?= 1
+fuzz: .venv/.installed-dev
+	$(BIN)/python benchmarks/fuzz.py --seed $(SEED) $(FUZZ_ARGS)
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

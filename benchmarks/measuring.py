@@ -83,6 +83,8 @@ def take_turns(
         "rounds": rounds,
         "seconds": round(median(other.wall), 4),
         "floor_seconds": round(median(one.wall), 4),
+        "cpu_seconds": round(median(other.cpu), 4),
+        "floor_cpu_seconds": round(median(one.cpu), 4),
         "peak_mb": round(other.peak_mb, 1),
         "floor_peak_mb": round(one.peak_mb, 1),
     }

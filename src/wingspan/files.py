@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import tomllib
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,6 +25,10 @@ class CorpusError(ValueError):
 OnError = Literal["raise", "skip"]
 
 
+class CorpusWarning(UserWarning):
+    """A part of a file that looks like annotation and is not read as such."""
+
+
 @dataclass
 class Problems:
     """Collects problems of a corpus. With `on_error="raise"` the first one ends the reading."""
@@ -31,6 +36,8 @@ class Problems:
     on_error: OnError = "raise"
     messages: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    warns: bool = False
+    """Whether Python warns of what `warn` is told: where nobody looks at the notes."""
 
     def add(self, path: Path | str, line: int | None, message: str) -> None:
         """Reports a record or entity that is left out. `message` has the problem and the fix, without a period."""
@@ -44,6 +51,12 @@ class Problems:
         """Reports a fact that loses nothing, such as the tagging scheme that was detected; a repetition is left out."""
         if (note := f"{path}: {message}") not in self.notes[-1:]:
             self.notes.append(note)
+
+    def warn(self, path: Path | str, message: str) -> None:
+        """Reports a fact that the user has to know, because annotations may not be what they seem."""
+        self.note(path, message)
+        if self.warns:
+            warnings.warn(self.notes[-1], CorpusWarning, stacklevel=2)
 
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -206,10 +219,19 @@ def _decode(line: bytes, path: Path, number: int, at: int | None) -> str:
         ) from error
 
 
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a dictionary; one that has a key twice is refused, because only the last value would stay."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        twice = next(key for at, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:at]))
+        raise ValueError(f"an object has the key {twice[:40]!r} twice; leave one of them out")
+    return record
+
+
 def _parse_json(text: str) -> Any:
     """Parsed JSON; a lone escape such as \\ud83d is refused, because no file could hold it again."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=distinct)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:

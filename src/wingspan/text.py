@@ -9,10 +9,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 Offsets = NDArray[np.int64]  # (N, 2) ranges as an array: where each starts, and where it ends
@@ -167,16 +168,18 @@ class Document:
 
     @classmethod
     def from_words(cls, id: str, words: tuple[str, ...], entities: tuple[Entity, ...] = (), **others: Any) -> Document:
-        """A document from words and entities in words; the text is the words with one space between them."""
+        """A document from words and entities in words; the text is the words as `join_words` joins them."""
+        gaps = gaps_between(words)
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         offsets = np.empty((len(words), 2), dtype=np.int64)
-        offsets[:, 1] = (lengths + 1).cumsum() - 1
+        offsets[:, 1] = lengths.cumsum()
+        offsets[1:, 1] += np.fromiter(map(len, gaps), np.int64, len(gaps)).cumsum()
         offsets[:, 0] = offsets[:, 1] - lengths
         moved = tuple(
             Entity(e.label, tuple(Span(offsets[s, 0], offsets[t - 1, 1]) for s, t in e.spans), e.score, e.meta)
             for e in entities
         )
-        return cls(id, " ".join(words), moved, words=SpanArray(offsets), **others)
+        return cls(id, _joined(words, gaps), moved, words=SpanArray(offsets), **others)
 
     def text_of(self, entity: Entity) -> str:
         """The entity's surface; fragments are joined by one space."""
@@ -205,6 +208,45 @@ class Document:
         from wingspan.views.html import cell
 
         return cell(self)
+
+
+# Words to text. A blank stands between two words, except in scripts that are written without blanks.
+
+# Chinese and Japanese with their signs: no blank on either side. Thai and the like: blanks beside other scripts.
+_EAST = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u3000-\u303f\u30fb\u30fc\ufe30-\ufe4f\uff01-\uff9f\uffe0-\uffee]"
+_SOUTH = r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+_SPACELESS = regex.compile(rf"{_EAST}|{_SOUTH}")
+_ONE_CHARACTER = regex.compile(r"\X")
+_TOUCHING = regex.compile(rf"{_EAST}{_EAST}|{_SOUTH}{_SOUTH}")
+_TOUCHING_ANY = regex.compile(rf"{_EAST}.|.{_EAST}|{_SOUTH}{_SOUTH}", regex.DOTALL)
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Words as text, by their script: one blank between them, none in Chinese, Japanese, Thai and the like.
+
+    Chinese words touch those of other scripts too, unless the text is mostly in the other one. Where every word is one
+    character, as in corpora that cut Chinese into characters, Latin letters and digits are joined again as well.
+    """
+    return _joined(words, gaps_between(words))
+
+
+def gaps_between(words: Sequence[str]) -> list[str]:
+    """What stands between each word and the next: a blank or nothing."""
+    whole = "".join(words)
+    if whole.isascii() or not _SPACELESS.search(whole):
+        return [" "] * (len(words) - 1)
+    if all(map(_ONE_CHARACTER.fullmatch, words)):
+        return [""] * (len(words) - 1)
+    spaceless = sum(_SPACELESS.search(word) is not None for word in words)
+    spaced = sum(word.isalpha() and not _SPACELESS.search(word) for word in words)
+    touching = _TOUCHING_ANY if spaceless >= spaced else _TOUCHING
+    return ["" if touching.fullmatch(left[-1:] + right[:1]) else " " for left, right in pairwise(words)]
+
+
+def _joined(words: Sequence[str], gaps: Sequence[str]) -> str:
+    if "" not in gaps:
+        return " ".join(words)
+    return "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import wraps
 from glob import glob
@@ -14,6 +15,7 @@ from typer.models import CommandInfo
 
 from wingspan import __version__
 
+python_warning = warnings.formatwarning
 OUTPUTS = ("output", "json", "report")
 """The names of parameters that say where to write; all others may name something to read."""
 
@@ -101,6 +103,7 @@ HOMES = {"info": "recipes", "tune": "experiment"}
 def main() -> None:
     """The entry point: an error in the arguments or files is one sentence and exit code 1."""
     load_verbs(sys.argv[1:2])
+    warnings.formatwarning = one_sentence
     try:
         if os.environ.get("WORLD_SIZE", "1") != "1":  # under torchrun other verbs would run once in each process
             if sys.argv[1:2] != ["train"]:
@@ -123,6 +126,15 @@ def main() -> None:
     except (ValueError, OSError) as error:
         print(f"wingspan: {describe(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def one_sentence(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
+    """A warning about a corpus as one line, without the place in the code; others as Python shows them."""
+    from wingspan.files import CorpusWarning
+
+    if issubclass(category, CorpusWarning):
+        return f"wingspan: {message}\n"
+    return python_warning(message, category, *place, **line)
 
 
 def load_verbs(verbs: list[str]) -> None:

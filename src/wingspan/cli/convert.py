@@ -1,7 +1,7 @@
 """`wingspan convert`: a corpus from one format to another. Entities that would change are counted beforehand."""
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.corpora.formats import Format, by_suffix, detect, format_named, keep_apart
+from wingspan.cli.options import LabelNames
+from wingspan.corpora.formats import Format, by_suffix, detect, format_named, keep_apart, reader_of
 from wingspan.corpora.formats.conversion_loss import described, fit, loss_lines
+from wingspan.corpora.formats.tagged import label_names
 from wingspan.corpora.overlaps import Flattening, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
 from wingspan.text import Document
@@ -35,10 +37,12 @@ def convert(
         Flattening,
         typer.Option("--flatten", help="Of overlapping entities keep all, the outermost, the innermost, or none."),
     ] = "keep",
+    labels: LabelNames = None,
     overlap: Annotated[Flattening | None, typer.Option(hidden=True, help="The earlier name of --flatten.")] = None,
 ) -> None:
     """Converts a corpus to another format; nothing is lost silently, and no entity changes without --lossy."""
-    result = convert_corpus(source, target, from_format, to_format, lossy, on_error, overlap or flattening)
+    names = label_names(labels) if labels is not None else None
+    result = convert_corpus(source, target, from_format, to_format, lossy, on_error, overlap or flattening, names)
     show(result, target, Console())
 
 
@@ -63,21 +67,23 @@ def convert_corpus(
     lossy: bool = False,
     on_error: OnError = "raise",
     flattening: Flattening = "keep",
+    labels: Sequence[str] | None = None,
 ) -> Conversion:
     """Writes the documents of `source` to `target`; raises before anything is written if that would change an entity.
 
-    Streams: without `lossy` the source is read once to see what would change, and once more to write.
+    Streams: without `lossy` the source is read once to see what would change, and once more to write. `labels` are the
+    names of tags that the source has as numbers.
     """
     source, target = Path(source), Path(target)
     keep_apart(target, [source])
-    reader, writer = format_named(from_format or detect(source)), format_named(to_format or by_suffix(target))
+    read, writer = reader_of(from_format or detect(source), labels), format_named(to_format or by_suffix(target))
     if writer.write is None:
         raise CorpusError(f"{target}: format {writer.name!r} can be read, not written; choose another with --to")
 
     def adapted(result: Conversion) -> Iterator[Document]:
         """The documents as the target can hold them; `result` counts along."""
         problems = Problems(on_error)
-        for document in reader.read(source, problems):
+        for document in read(source, problems):
             document, removed = flatten(document, flattening)
             result.documents += 1
             document, lost = fit(document, writer, numbered(target, result.documents))

@@ -44,6 +44,7 @@ def evaluate(
     batch_size: options.BatchSize = 32,
     parts: options.Parts = None,
     device: options.Device = None,
+    precision: options.ComputeIn = "auto",
     threads: options.Threads = None,
 ) -> Scores | TypingScores:
     """Scores a model on a corpus: strict precision, recall, F1 and coverage; or typing accuracy."""
@@ -57,7 +58,7 @@ def evaluate(
     gold = list(read(corpus, format))  # before the model, which takes longer to load
     if not gold:
         raise ValueError(f"{corpus}: no document to evaluate on")
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=options.trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=options.trusted(parts))
     typed = recognizer.recipe.protocol == "typing"  # gets the gold spans, and is scored by accuracy
     scored_labels = None
     if label_map is not None:  # --dataset is the corpus's name in the map

@@ -17,6 +17,7 @@ AllowMissing = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
+ComputeIn = Annotated[str, typer.Option(help="auto, float32, bfloat16 or int8; faster on a CPU, a little less exact.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]
@@ -26,6 +27,9 @@ Parts = Annotated[
 Dataset = Annotated[str | None, typer.Option(help="Use the labels of this corpus instead of the target's.")]
 OneFormat = Annotated[str | None, typer.Option(help="Format of the corpus; otherwise found by name or content.")]
 CorpusFormat = Annotated[str | None, typer.Option(help="Format of the corpora; otherwise found by name or content.")]
+LabelNames = Annotated[
+    str | None, typer.Option(help="Names of tags that the corpus has as numbers: O,B-PER,I-PER,... or a file.")
+]
 EncoderName = Annotated[str | None, typer.Option(help="hashed, static:FILE, minilm, e5-small, a folder, or a hub id.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures to this file; - prints them instead.")]
 

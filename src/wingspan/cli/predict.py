@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, Dataset, Device, Parts, Threads, is_model, trusted, use_threads
+from wingspan.cli.options import BatchSize, ComputeIn, Dataset, Device, Parts, Threads, is_model, trusted, use_threads
 from wingspan.corpora.formats import (
     Format,
     by_suffix,
@@ -63,6 +63,7 @@ def predict(
     batch_size: BatchSize = 32,
     parts: Parts = None,
     device: Device = None,
+    precision: ComputeIn = "auto",
     threads: Threads = None,
 ) -> None:
     """Finds entities in texts of any length."""
@@ -80,7 +81,7 @@ def predict(
     target = None if output is None else format_named(to or by_suffix(output))
     if output is not None:
         keep_apart(output, (Path(argument) for argument in inputs if argument))
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=trusted(parts))
     if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
         raise CorpusError(  # before hours of prediction, not after
             f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "

@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.corpora.formats import Format, detect, format_named
+from wingspan.cli.options import LabelNames
+from wingspan.corpora.formats import Format, detect, format_named, reader_of
+from wingspan.corpora.formats.tagged import label_names
 from wingspan.corpora.statistics import FINDINGS, Statistics, describe
 from wingspan.files import CorpusError, OnError, Problems
 from wingspan.views.console import write_json
@@ -24,9 +26,10 @@ def validate(
     on_error: Annotated[
         OnError, typer.Option(help="List all problems (skip), or stop at the first one (raise).")
     ] = "skip",
+    labels: LabelNames = None,
 ) -> None:
     """Shows what is in a corpus, and every problem with file and line; exit code 1 if there is one."""
-    reports = validate_corpora(corpora, format, on_error)
+    reports = validate_corpora(corpora, format, on_error, label_names(labels) if labels is not None else None)
     if json is not None:
         figures = [
             {
@@ -62,9 +65,12 @@ class CorpusReport:
 
 
 def validate_corpora(
-    corpora: Sequence[str | Path], format: str | Format | None = None, on_error: OnError = "skip"
+    corpora: Sequence[str | Path],
+    format: str | Format | None = None,
+    on_error: OnError = "skip",
+    labels: Sequence[str] | None = None,
 ) -> list[CorpusReport]:
-    """One report per corpus. With `on_error="raise"` the first problem raises."""
+    """One report per corpus. With `on_error="raise"` the first problem raises. `labels` name tags that are numbers."""
     reports = []
     for path in map(Path, corpora):
         problems = Problems(on_error)
@@ -72,7 +78,7 @@ def validate_corpora(
         try:
             chosen = format_named(format or detect(path))
             report.format = chosen.name
-            report.statistics = describe(chosen.read(path, problems))
+            report.statistics = describe(reader_of(chosen, labels)(path, problems))
             if not report.statistics.documents and not problems.messages:
                 problems.add(path, None, "there are no documents in it; check the file, and its format with --format")
         except CorpusError as error:  # this file cannot be read any further, the others can

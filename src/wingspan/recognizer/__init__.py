@@ -23,7 +23,7 @@ from wingspan.model import Packed, States, fetch, tensors
 from wingspan.objectives import Thresholds, threshold_of
 from wingspan.recipe import Learner, Recipe
 from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
-from wingspan.recognizer.precision import Precision, computing_in, number_type
+from wingspan.recognizer.precision import Precision, computing_in, lower, number_type
 from wingspan.text import Document, Entity, Sentence
 
 
@@ -50,7 +50,7 @@ class Recognizer:
         learner: Learner,
         *,
         device: str | torch.device | None = None,
-        precision: Precision = "auto",
+        precision: Precision | str = "auto",
         facts: Mapping[str, Any] | None = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -64,6 +64,7 @@ class Recognizer:
         self.device = usable_device(device)
         self.number_type = number_type(precision, self.device)
         self.learner.to(self.device).eval()
+        lower(learner.model.encoder, precision, self.device)
 
     def __repr__(self) -> str:
         """What it is: recipe, labels, device, size."""
@@ -83,7 +84,7 @@ class Recognizer:
         name: str | Path,
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: Precision | str = "auto",
         parts: Sequence[str] = (),
         revision: str | None = None,
     ) -> Self:

@@ -12,7 +12,7 @@ from wingspan.model import tensors
 from wingspan.objectives.generation import Generation
 from wingspan.recognizer import Recognizer
 from wingspan.report.blocks import Column, Section, Table, TableRow, numbers
-from wingspan.text import Document, Entity
+from wingspan.text import Document, Entity, join_words
 
 TASK_NAMES = {"words": "the entity's own words", "synonyms": "a synonym"}
 LEAD = (
@@ -46,7 +46,7 @@ def generation_chapter(tasks: Mapping[str, Sequence[Written]]) -> Section:
     shown: dict[tuple[str, tuple[str, ...]], TableRow] = {}  # each entity once
     for pairs in zip(*tasks.values(), strict=True):
         first = pairs[0]
-        row = (" ".join(first.words), first.label, *(" ".join(pair.written) for pair in pairs))
+        row = (join_words(first.words), first.label, *(join_words(pair.written) for pair in pairs))
         shown.setdefault((first.label, first.words), row)
     note = "" if with_bleu else "BLEU needs sacrebleu: pip install 'wingspan-ner[bleu]'."
     label = Column("label", "label")
@@ -142,6 +142,6 @@ def examples(columns: dict[str, Sequence[Written]], number: int = 10) -> list[di
     """Rows as in Table 8: each original once with the words of each model; where models differ first."""
     kept: dict[tuple[str, ...], dict[str, str]] = {}
     for row in zip(*columns.values(), strict=True):
-        written = {name: " ".join(pair.written) for name, pair in zip(columns, row, strict=True)}
-        kept.setdefault(row[0].words, {"original": " ".join(row[0].words), **written})
+        written = {name: join_words(pair.written) for name, pair in zip(columns, row, strict=True)}
+        kept.setdefault(row[0].words, {"original": join_words(row[0].words), **written})
     return sorted(kept.values(), key=lambda row: len({row[name] for name in columns}) == 1)[:number]

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -46,16 +46,21 @@ class Holds:
         return self.document_keys == ALL
 
 
+Reader = Callable[[Path, Problems], Iterator[Document]]
+
+
 @dataclass(frozen=True)
 class Format:
     """A file format: how to read it, how to write it, what it can hold."""
 
     name: str
-    read: Callable[[Path, Problems], Iterator[Document]]
+    read: Reader
     write: Callable[[Iterable[Document], Path], None] | None = None
     holds: Holds = Holds()
     changes: Callable[[Document], Counter[str]] | None = None
     """Counts what writing and reading one document changes although `holds` has its key, by description."""
+    read_named: Callable[[Path, Problems, Sequence[str]], Iterator[Document]] | None = None
+    """Reads a file whose tags may be numbers, with the names of the tags in the order of the numbers."""
     write_predictions: Callable[[Iterable[Document], Path, str], None] | None = None
     """Writes documents as the work of a model of that version, where the format tells it from that of people."""
 
@@ -81,30 +86,52 @@ FORMATS: dict[str, BuiltIn] = {
     "doccano": BuiltIn("annotators:DOCCANO", (".doccano.jsonl",)),
     "prodigy": BuiltIn("annotators:PRODIGY", (".prodigy.jsonl",)),
     "label-studio": BuiltIn("annotators:LABEL_STUDIO", (".label-studio.json",)),
+    "gliner": BuiltIn("research_json:GLINER", (".gliner.json",)),
+    "ner-tags": BuiltIn("tagged:NER_TAGS", (".tags.jsonl",)),
+    "csv": BuiltIn("tagged:CSV", (".csv",)),
     "docbin": BuiltIn("docbin:FORMAT", (".spacy",)),
     "hub": BuiltIn("hub:FORMAT", (".parquet",)),
 }
+TAG_KEYS = ("ner_tags", "tags", "labels", "ner")  # of records that have a tag for each word
 # how a user names the format of the input, and of the output
 HOW_TO_NAME_INPUT, HOW_TO_NAME_OUTPUT = (
     "with --format (--from of convert and predict)",
     "with --to (--format of predict)",
 )
 PROSE = (".txt", ".md", "")  # endings of files that may be plain text
-# a line of text in PubTator: id, letter, text
-PUBTATOR_LINE = re.compile(r"([^|\t]*[^|\t\s][^|\t]*)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
+# a line of text in PubTator: id, letter, text; nothing is looked at twice, so that a long line without | costs no more
+PUBTATOR_LINE = re.compile(r"(?=\s*+[^|\t])([^|\t]++)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
 
 
 def read(
-    path: str | Path, format: str | Format | None = None, on_error: OnError = "raise", problems: Problems | None = None
+    path: str | Path,
+    format: str | Format | None = None,
+    on_error: OnError = "raise",
+    problems: Problems | None = None,
+    labels: Sequence[str] | None = None,
 ) -> Iterator[Document]:
     """The documents of a file or folder, one after the other; what does not fit raises, or is put into `problems`.
 
     A format is a built-in name, the name that an installed package gives it (entry points `wingspan.formats`),
-    `module:CONSTANT` of a module in the working directory or installed, or a `Format`; None finds it out.
+    `module:CONSTANT` of a module in the working directory or installed, or a `Format`; None finds it out. `labels`
+    are the names of tags that the file has as numbers.
     """
-    problems = problems if problems is not None else Problems(on_error)
+    problems = problems if problems is not None else Problems(on_error, warns=True)
     path = Path(path)
-    return format_named(format or detect(path)).read(path, problems)
+    return reader_of(format or detect(path), labels)(path, problems)
+
+
+def reader_of(
+    format: str | Format, labels: Sequence[str] | None = None
+) -> Callable[[Path, Problems], Iterator[Document]]:
+    """The function that reads a format; with `labels`, tags that are numbers have these names."""
+    chosen = format_named(format)
+    named = chosen.read_named
+    if labels is None:
+        return chosen.read
+    if named is None:
+        raise CorpusError(f"format {chosen.name!r} has no tags in numbers, which labels could name; leave them out")
+    return lambda path, problems: named(path, problems, labels)
 
 
 def write(documents: Iterable[Document], path: str | Path, format: str | Format | None = None) -> None:
@@ -217,6 +244,8 @@ def detect(path: str | Path) -> str:
             f"{path}: no .ann files in this folder; name one of its files, or its format {HOW_TO_NAME_INPUT}"
         )
     by_name = named(path)
+    if by_name == "conll" and _has_headings(path):
+        return "csv"
     if by_name and by_name != "jsonl":
         return by_name
     if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".jsonlines")):
@@ -226,6 +255,13 @@ def detect(path: str | Path) -> str:
     raise CorpusError(
         f"{path}: cannot tell its format from name and content; name it {HOW_TO_NAME_INPUT}, such as jsonl or conll"
     )
+
+
+def _has_headings(path: Path) -> bool:
+    """Whether the first line names columns of words and tags, as in CSV."""
+    from wingspan.corpora.formats.tagged import csv_columns
+
+    return csv_columns(next((line for _, line in read_lines(path) if line.strip()), "")) is not None
 
 
 def is_prose(path: Path, problems: Problems) -> bool:
@@ -282,6 +318,10 @@ def _of_records(path: Path) -> str | None:
     return maybe
 
 
+def _fits_words(tags: Any, words: list[Any]) -> bool:
+    return isinstance(tags, list) and len(tags) == len(words) and all(isinstance(tag, str | int) for tag in tags)
+
+
 def _of_record(record: dict[str, Any]) -> tuple[bool, str | None]:
     """Whether it is certain, and the format whose keys a record has."""
     keys = record.keys()
@@ -293,6 +333,11 @@ def _of_record(record: dict[str, Any]) -> tuple[bool, str | None]:
         return True, "pure"
     if ("sentence" in keys and "ner" in keys) or ("tokens" in keys and "entity_mentions" in keys):
         return True, "w2ner"
+    if "tokenized_text" in keys:
+        return True, "gliner"
+    words = next((record[key] for key in ("tokens", "words") if isinstance(record.get(key), list)), None)
+    if words and "entities" not in keys and any(_fits_words(record.get(key), words) for key in TAG_KEYS):
+        return True, "ner-tags"
     if "data" in keys and keys & {"annotations", "predictions", "completions"}:
         return True, "label-studio"
     if "start_offset" in first:

@@ -61,6 +61,7 @@ DOCCANO = records.json_format("doccano", _from_doccano, _to_doccano, replace(_HO
 
 # Prodigy
 
+_TOKEN_KEYS = frozenset({"text", "start", "end", "id", "ws"})
 _PRODIGY_OWN = frozenset({"id", "text", "tokens", "spans", "answer"})
 # where a span lies in tokens (with an inclusive end) follows from its characters
 _PRODIGY_ENTITY = records.EntityKeys("label", surface="text", derived=("token_start", "token_end"))
@@ -69,6 +70,7 @@ _PRODIGY_ENTITY = records.EntityKeys("label", surface="text", derived=("token_st
 def _read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
     """The accepted tasks. Rejected and ignored ones are not gold data: they are left out, and a note counts them."""
     left_out = 0
+    unkept: set[str] = set()
 
     def build(record: Json, ref: RecordRef) -> Iterator[Document]:
         nonlocal left_out
@@ -77,6 +79,7 @@ def _read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
             return
         text = records.text_of(record.get("text"), "text")
         words = None if record.get("tokens") is None else _words(records.list_of(record["tokens"], "tokens"), text)
+        unkept.update(key for token in record.get("tokens") or () for key in token.keys() - _TOKEN_KEYS)
         spans = records.list_of(record.get("spans"), "spans")
         entities = records.gather(spans, lambda value: _PRODIGY_ENTITY.read(value, text), ref)
         name, fields = records.identity(record, "id", ref.name), records.common_fields(record, _PRODIGY_OWN)
@@ -85,6 +88,8 @@ def _read_prodigy(path: Path, problems: Problems) -> Iterator[Document]:
     yield from records.read_documents(path, problems, build)
     if left_out:
         problems.note(path, f"{left_out} tasks whose answer is not 'accept' are left out")
+    if unkept:
+        problems.note(path, f"{', '.join(map(records.shorten, sorted(unkept)[:5]))} of tokens is not kept")
 
 
 def _words(tokens: list[Any], text: str) -> tuple[Span, ...]:
@@ -154,8 +159,12 @@ PRODIGY = Format(
 
 _LABEL_STUDIO_OWN = frozenset({"id", "data", "annotations"})
 _REGION_OWN = frozenset({"value", "type", "score"})
+_VALUE_OWN = frozenset({"start", "end", "text", "labels"})
 _PREDICTIONS = "predictions"  # the key of a task, and in `meta`, for what models found
 _OTHER_RESULTS = "label_studio_results"  # the key in `meta` for results that are not spans: relations, choices, text
+_ABOUT = "label_studio_annotation"  # the key in `meta` for who annotated, when, and the like
+_TEXT_KEY = "label_studio_text"  # the key in `meta` for the name of the text in the data, where it is another one
+_VALUE = "label_studio_value"  # the key in the `meta` of entities for other values of a region
 
 
 def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
@@ -169,11 +178,14 @@ def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
         return
     data = dict(records.record_of(record["data"], "data"))
     strings = [key for key, value in data.items() if isinstance(value, str)]
-    if "text" not in strings and len(strings) != 1:
+    if "text" not in strings and ("text" in data or len(strings) != 1):
         raise Misfit(f"data has {len(strings)} strings and none is named 'text'; rename the one that was annotated")
     key = "text" if "text" in strings else strings[0]
     text = records.text_of(data.pop(key), key)
-    fields = records.common_fields(record, _LABEL_STUDIO_OWN, **({"data": data} if data else {}))
+    kept_apart = {"data": data, _TEXT_KEY: key if key != "text" else ""}
+    fields = records.common_fields(
+        record, _LABEL_STUDIO_OWN, **{name: kept for name, kept in kept_apart.items() if kept}
+    )
     annotations = records.records_of(record.get("annotations"), "annotations", "an annotation")
     if "annotations" not in record and record.get(_PREDICTIONS):  # nobody was asked: a file of predictions
         predicted = records.records_of(fields["meta"].pop(_PREDICTIONS), _PREDICTIONS, "a prediction")
@@ -182,7 +194,7 @@ def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
         ref.problems.note(ref.path, "its tasks have no annotations; the first prediction of each is read")
     done = [item for item in annotations if item.get("was_cancelled") is not True]
     chosen = [item for item in done if item.get("ground_truth") is True] or done
-    if len(annotations) > 1:
+    if len(annotations) > 1 or len(done) < len(annotations):
         ref.problems.note(ref.path, f"task {name}: {len(chosen)} of {len(annotations)} annotations are used")
     if len(chosen) > 1:
         fields["group"] = fields["group"] or name
@@ -192,7 +204,10 @@ def _from_label_studio(record: Json, ref: RecordRef) -> Iterator[Document]:
         for item in results:
             labeled = isinstance(item.get("value"), dict) and "labels" in item["value"]
             (regions if labeled else others).append(item)
-        meta = {**fields["meta"], **({_OTHER_RESULTS: others} if others else {})}
+        by_people = "annotations" in record
+        about = {key: value for key, value in annotation.items() if key != "result" and by_people}
+        kept = {key: value for key, value in ((_OTHER_RESULTS, others), (_ABOUT, about)) if value}
+        meta = {**fields["meta"], **kept}
         entities = _regions(regions, text, ref)
         yield Document(f"{name}-{number + 1}" if number else name, text, entities, **{**fields, "meta": meta})
 
@@ -235,15 +250,21 @@ def _region(row: Json, label: Any, text: str, table: Sequence[int]) -> Entity:
     raw = records.span_of(records.whole(value["start"], "start"), records.whole(value["end"], "end"), len(table) - 1)
     span = records.span_of(table[raw.start], table[raw.end], len(text))
     surface = value.get("text")
-    records.same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else None, span)
-    return Entity(
-        records.label_of(label), (span,), records.score_of(row.get("score")), records.other_keys(row, _REGION_OWN)
-    )
+    records.same_surface(text[span.start : span.end], _plain(surface) if isinstance(surface, str) else surface, span)
+    meta = records.other_keys(row, _REGION_OWN)
+    if row.get("type", "labels") != "labels":
+        meta["type"] = row["type"]
+    if others := {key: value[key] for key in value.keys() - _VALUE_OWN}:
+        meta[_VALUE] = others
+    return Entity(records.label_of(label), (span,), records.score_of(row.get("score")), meta)
 
 
 def _to_label_studio(document: Document) -> Json:
     """A task with one annotation."""
-    return _task(document, {"annotations": [{"result": _results(document)}]})
+    about = document.meta.get(_ABOUT)
+    return _task(
+        document, {"annotations": [{**(about if isinstance(about, dict) else {}), "result": _results(document)}]}
+    )
 
 
 def _results(document: Document) -> list[Json]:
@@ -251,20 +272,23 @@ def _results(document: Document) -> list[Json]:
     records.refuse_fragments(document, "Label Studio")
     results: list[Json] = []
     for number, entity in enumerate(document.entities):
-        value = {"start": entity.start, "end": entity.end, "text": document.text_of(entity), "labels": [entity.label]}
+        others = entity.meta.get(_VALUE)
+        value = {**(others if isinstance(others, dict) else {}), "start": entity.start, "end": entity.end}
+        value |= {"text": document.text_of(entity), "labels": [entity.label]}
         row: Json = {"id": f"entity-{number}", "from_name": "label", "to_name": "text", "type": "labels"}
         row |= {"value": value} | ({} if entity.score == 1.0 else {"score": entity.score})
-        results.append(row | records.with_meta({}, entity.meta, _REGION_OWN))
+        meta = {key: value for key, value in entity.meta.items() if key != _VALUE}
+        results.append(row | records.with_meta({}, meta, _REGION_OWN - {"type"}))
     return [*results, *document.meta.get(_OTHER_RESULTS, [])]
 
 
 def _task(document: Document, work: Json) -> Json:
     """A task with what was done on it."""
-    meta = {key: value for key, value in document.meta.items() if key not in (_OTHER_RESULTS, *work)}
-    data = meta.pop("data", {})
+    meta = {key: value for key, value in document.meta.items() if key not in (_OTHER_RESULTS, _ABOUT, *work)}
+    data, key = meta.pop("data", {}), str(meta.pop(_TEXT_KEY, "text"))
     record = {
         "id": records.numeric(document.id),
-        "data": {**(data if isinstance(data, dict) else {}), "text": document.text},
+        "data": {**(data if isinstance(data, dict) else {}), key: document.text},
         **work,
     }
     return records.with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)

@@ -8,6 +8,7 @@ files count code points; the surfaces decide.
 import json
 import re
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from gzip import BadGzipFile
@@ -30,6 +31,7 @@ _LARGEST_GAP = 1000  # a larger one is not white space between passages, and the
 _OWN_OF_DOCUMENT = frozenset({"id", "passages", "annotations"})
 _OWN_OF_PASSAGE = frozenset({"offset", "text", "annotations", "sentences"})
 _OWN_OF_ROW = frozenset({"start", "end", "offset"})  # passages as they are kept in `meta`
+_OWN_OF_ANNOTATION = frozenset({"id", "infons", "text", "locations"})
 
 
 # From BioC JSON to documents
@@ -46,7 +48,9 @@ def _documents(rows: Iterable[tuple[Json, Json]], path: Path, problems: Problems
 
 def _document(record: Json, collection: Json, name: str, path: Path, problems: Problems) -> Document:
     """A document; keys and passages that a `Document` has no place for are kept in `meta`."""
-    passages = records.records_of(record.get("passages"), "passages", "a passage")
+    if "passages" not in record:
+        raise Misfit("there is no key 'passages'")
+    passages = records.records_of(record["passages"], "passages", "a passage")
     pieces = [list(_pieces(passage)) for passage in passages]
     flat = list(chain.from_iterable(pieces))
     loose = records.list_of(record.get("annotations"), "annotations")
@@ -61,6 +65,12 @@ def _document(record: Json, collection: Json, name: str, path: Path, problems: P
 
     for reason in reading.wrong:
         complain(None, reason)
+    sentences_of = [sentence for passage in passages for sentence in passage.get("sentences") or ()]
+    inner = {key for sentence in sentences_of for key in _kept(sentence, _OWN_OF_PASSAGE)}
+    inner |= {key for _, one in annotations if isinstance(one, dict) for key in _kept(one, _OWN_OF_ANNOTATION)}
+    if inner:
+        keys = ", ".join(records.shorten(key) for key in sorted(inner)[:5])
+        problems.note(path, f"document {name}: {keys} of sentences or annotations is not kept")
     if reading.unit != UNITS[0]:
         problems.note(
             path, f"document {name}: the surfaces fit only if offsets count {reading.unit}, so it was read that way"
@@ -134,7 +144,7 @@ class _Reading:
         self.fit = (fitting(self.text, self.mentions), single_gaps)
 
     def _mention(self, annotation: Json, at: int) -> Mention:
-        infons = dict(records.record_of(annotation.get("infons") or {}, "infons"))
+        infons = dict(records.record_of(annotation.get("infons", {}), "infons"))
         if "type" not in infons:
             raise Misfit(f"annotation {annotation.get('id')!r} has no infon 'type', which is its label")
         label = records.label_of(infons.pop("type"))
@@ -147,16 +157,19 @@ class _Reading:
             start = records.whole(location.get("offset"), f'the offset of entity "{label}"')
             end = start + records.whole(location.get("length"), f'the length of entity "{label}"')
             # a border belongs to the piece that starts there if a mention starts, to the one before if it ends
-            ranges.append((self._place(start, [at, *reversed(everywhere)]), self._place(end, [at, *everywhere])))
+            first, last = chain([at], reversed(everywhere)), chain([at], everywhere)
+            ranges.append((self._place(start, first), self._place(end, last)))
         meta: Json = {"id": annotation["id"]} if annotation.get("id") is not None else {}
         if isinstance(infons.get("identifier"), str):
             meta["concept_id"] = infons.pop("identifier")
         if infons:
             meta["infons"] = infons
         surface = annotation.get("text")
-        return Mention(label, tuple(ranges), surface if isinstance(surface, str) else None, None, meta)
+        if surface is not None:
+            records.text_of(surface, f'the text of entity "{label}"')
+        return Mention(label, tuple(ranges), surface, None, meta)
 
-    def _place(self, offset: int, order: Sequence[int]) -> int:
+    def _place(self, offset: int, order: Iterable[int]) -> int:
         """An offset of the file as a place in the text, by the first piece in this order that it lies in."""
         for at in order if self.pieces else ():
             local = offset - self.pieces[at].offset
@@ -168,7 +181,7 @@ class _Reading:
 
 def _kept(record: Json, own: frozenset[str]) -> Json:
     """The other keys of a record; empty values are left out, because XML and JSON differ in which they write."""
-    kept = {key: value for key, value in record.items() if key not in own and value}
+    kept = {key: value for key, value in record.items() if key not in own and (value or value == 0)}
     if isinstance(relations := kept.get("relations"), list):
         kept["relations"] = [_kept(item, frozenset()) if isinstance(item, dict) else item for item in relations]
     return kept
@@ -189,14 +202,16 @@ def _record(document: Document) -> Json:
         others = _written(row, _OWN_OF_ROW)
         passages.append({"offset": row["offset"], "sentences": [], **others, "text": text, "annotations": []})
 
+    starts = [row["start"] for row in rows]
+
     def offset_of(place: int, is_end: bool) -> int:
-        reached = [row for row in rows if row["start"] < place or (row["start"] == place and not is_end)] or rows[:1]
-        return int(reached[-1]["offset"] + place - reached[-1]["start"])
+        row = rows[max((bisect_left if is_end else bisect_right)(starts, place) - 1, 0)]
+        return int(row["offset"] + place - row["start"])
 
     taken = {str(entity.meta["id"]) for entity in document.entities if "id" in entity.meta}
     fresh = (str(number) for number in range(len(document.entities) + len(taken)) if str(number) not in taken)
     for entity in document.entities:
-        at = max((i for i, row in enumerate(rows) if row["start"] <= entity.start), default=0)
+        at = max(bisect_right(starts, entity.start) - 1, 0)
         locations = []
         for span in entity.spans:
             start = offset_of(span.start, False)
@@ -248,7 +263,7 @@ def _json_records(value: Any, path: Path) -> Iterator[tuple[Json, Json]]:
         for item in value:
             yield from _json_records(item, path)
     elif isinstance(value, dict) and isinstance(documents := value.get("documents", value.get("PubTator3")), list):
-        collection = {key: kept for key, kept in value.items() if key not in ("documents", "PubTator3") and kept}
+        collection = _kept(value, frozenset({"documents", "PubTator3"}))
         for document in documents:
             yield (document if isinstance(document, dict) else {"passages": document}), collection
     elif isinstance(value, dict) and "passages" in value:

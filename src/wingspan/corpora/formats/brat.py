@@ -8,7 +8,7 @@ joined.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -31,6 +31,7 @@ _TEXT_ID = re.compile(r"\bT\d+\b")
 _BOUND = re.compile(
     r"(T\S*)\t([^\t]*[^\t\s]) +(-?\d{1,18} -?\d{1,18}(?:;-?\d{1,18} -?\d{1,18})*)(?:\t(.*))?", re.DOTALL
 )
+_NORMALIZATION = re.compile(r"N[^\t]*\t\S+ (\S+) ")
 _OTHER = re.compile(r"(?:[REAMN#]\S*|\*)\t.*", re.DOTALL)
 _HOLDS = Holds(document_keys=frozenset({LINES}), entity_keys=frozenset({"id", "concept_id", "attributes", "notes"}))
 
@@ -101,14 +102,15 @@ def lines_of(document: Document) -> Iterator[str]:
         if not missing & _mentioned(line):
             yield line
     taken = {line.partition("\t")[0] for line in others}
+    references, notes = _fresh("N", taken), _fresh("#", taken)
+    normalized = {found[1] for line in others if (found := _NORMALIZATION.match(line))}
     for name, entity in zip(names, document.entities, strict=True):
         concept = entity.meta.get("concept_id")
-        normalized = any(line.startswith("N") and re.search(rf"\t\S+ {re.escape(name)} ", line) for line in others)
-        if concept and not normalized:
+        if concept and name not in normalized:
             written = str(concept) if ":" in str(concept) else f"{NO_DATABASE}{concept}"
-            yield f"{_fresh('N', taken)}\tReference {name} {_LINE_END.sub(' ', written)}"
+            yield f"{next(references)}\tReference {name} {_LINE_END.sub(' ', written)}"
         if _looks_cut(entity.spans, document.text):
-            yield f"{_fresh('#', taken)}\t{APART} {name}\tnot one entity cut at a line end"
+            yield f"{next(notes)}\t{APART} {name}\tnot one entity cut at a line end"
 
 
 def _mentioned(line: str) -> set[str]:
@@ -118,21 +120,19 @@ def _mentioned(line: str) -> set[str]:
 
 def _names(entities: Iterable[Entity]) -> list[str]:
     """The ids that entities came with, as far as they are brat's and unique; new ones for the others."""
-    names: list[str] = []
     ids = [entity.meta.get("id") for entity in entities]
-    taken = {name for name in ids if isinstance(name, str)}
+    fresh = _fresh("T", {name for name in ids if isinstance(name, str)})
+    names: dict[str, None] = {}
     for name in ids:
         usable = isinstance(name, str) and re.fullmatch(r"T\d+", name) and name not in names
-        names.append(str(name) if usable else _fresh("T", taken))
-    return names
+        names[str(name) if usable else next(fresh)] = None
+    return list(names)
 
 
-def _fresh(letter: str, taken: set[str]) -> str:
-    number = 1 + sum(name.startswith(letter) for name in taken)
-    while f"{letter}{number}" in taken:
-        number += 1
-    taken.add(f"{letter}{number}")
-    return f"{letter}{number}"
+def _fresh(letter: str, taken: set[str]) -> Iterator[str]:
+    """Ids that are not taken, counted on from as many as there are."""
+    first = 1 + sum(name.startswith(letter) for name in taken)
+    return (name for number in count(first) if (name := f"{letter}{number}") not in taken)
 
 
 def _between_line_ends(span: Span, text: str) -> list[tuple[int, int]]:

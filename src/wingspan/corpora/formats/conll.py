@@ -96,9 +96,15 @@ def write(documents: Iterable[Document], path: Path) -> None:
 
 
 def _other_columns(document: Document) -> list[list[str]]:
+    """The columns that were kept, unless the last of them would be read as tags of entities."""
     columns, size = document.meta.get("columns", []), len(document.words or ())
-    fit = isinstance(columns, list) and all(isinstance(column, list) and len(column) == size for column in columns)
-    return [[str(value) for value in column] for column in columns] if fit else []
+    if not isinstance(columns, list) or not all(isinstance(column, list) and len(column) == size for column in columns):
+        return []
+    beside_tags = _ColumnValues()
+    for place, value in enumerate(columns[-1] if columns else (), 1):
+        beside_tags.add(str(value), place)
+    misread = beside_tags.labels and beside_tags.layer and not beside_tags.chunks
+    return [] if misread else [[str(value) for value in column] for column in columns]
 
 
 def _comments(document: Document) -> list[str]:
@@ -125,7 +131,7 @@ def _check(document: Document, words: list[str], columns: list[list[str]], layer
                     f"document {document.id}: {value!r} is empty or holds a tab or line end, which columns cannot "
                     "hold; write jsonl instead"
                 )
-    if any(word.startswith(DOCUMENT_MARK) for word in words):
+    if any(map(_is_mark, words)):
         raise CorpusError(f"document {document.id}: the word {DOCUMENT_MARK} marks a new document in columns")
     for comment in _comments(document):
         parts = comment.split("\t")
@@ -173,10 +179,9 @@ class ConllColumns:
             return f"{len(values)} columns where the file has {self.width}; divide every line alike"
         if not values[self.token]:
             return "the word is empty; remove the line"
-        for column in self.tags if check_tags and self.scheme != "IO" else ():
-            if not is_tag(values[column]):
-                value = shorten(values[column])
-                return f"{value} in column {column + 1} is no tag of scheme {self.scheme}; write O, or B- and a label"
+        for column in self.tags if check_tags else ():
+            if not is_tag(values[column], self.scheme):
+                return not_a_tag(values[column], self.scheme, f" in column {column + 1}")
         return None
 
 
@@ -216,6 +221,16 @@ class _ColumnValues:
         else:
             self.others += 1
 
+    @property
+    def layer(self) -> bool:
+        """Whether it has tags of entities; a value that is none may be among them, and is reported with its line."""
+        return not self.bare and not self.empty and self.others <= self.tags
+
+    @property
+    def chunks(self) -> bool:
+        """Whether all its tags are those of phrases."""
+        return bool(self.labels) and self.labels <= _CHUNKS
+
 
 def _find_columns(path: Path) -> ConllColumns | None:
     """The columns of a file, or None if it has no words."""
@@ -245,7 +260,7 @@ def sentences(
     marks, group = 0, None
     sentence = SentenceLines(1, group)
     for at, line in chain(read_lines(path), [(0, "")]):
-        mark = line.startswith(DOCUMENT_MARK)
+        mark = _is_mark(line)
         started = sentence.rows or EMPTY in sentence.comments or sentence.damaged
         if started and (mark or not line.strip(" \t")):
             if EMPTY in sentence.comments:
@@ -258,7 +273,7 @@ def sentences(
         values = columns.split(line)
         if mark:
             marks += 1
-            name = _GROUP.fullmatch(line)
+            name = _GROUP.fullmatch(line.lstrip(" \t"))
             made = f"{stem(path)}-doc{marks}" if columns.marked else None
             sentence.group = group = (name[1] or None) if name else made
         elif line.startswith("#") and columns.misfit(values, check_tags=True):
@@ -270,10 +285,9 @@ def sentences(
             sentence.rows.append(values)
 
 
-def is_tag(value: str) -> bool:
-    """Whether a value has the form of a tag: O, or a letter such as B and a label."""
-    letter, label = parse(value)
-    return label is None or bool(letter)
+def _is_mark(line: str) -> bool:
+    """Whether a line starts a new document."""
+    return line.lstrip(" \t").startswith(DOCUMENT_MARK)
 
 
 def _split(line: str, tabs: bool) -> list[str]:
@@ -291,7 +305,7 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues], bool]:
         if not line.strip(" \t"):
             place = 0
             continue
-        if line.startswith(DOCUMENT_MARK):
+        if _is_mark(line):
             marked |= bool(marks or lines)  # something is before it
             marks += 1
             continue
@@ -311,7 +325,7 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues], bool]:
 
 
 def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
-    """The tag columns: the last one, and those before it that hold nothing but tags of entities."""
+    """The tag columns: the last one, and those before it that hold tags of entities."""
     last = columns[-1]
     if last.others > last.tags + last.outside or (last.others and not last.outside):
         raise CorpusError(
@@ -321,9 +335,7 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
     layers = [len(columns) - 1]
     for at in range(len(columns) - 2, 0, -1):
         column = columns[at]
-        if column.others or column.bare or column.empty:
-            break
-        if column.labels and column.labels <= _CHUNKS and not last.labels <= _CHUNKS:
+        if not column.layer or (column.chunks and not last.chunks):
             break
         layers.append(at)
     return tuple(reversed(layers))
@@ -333,7 +345,8 @@ def _layers(path: Path, columns: list[_ColumnValues]) -> tuple[int, ...]:
 
 TaggedSpan = tuple[str, int, int]  # a label and a half-open range of words
 UNTYPED = "ENTITY"  # the label of tags that are a bare prefix, as in corpora with one class (B, I, O)
-_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_](.+))?", re.DOTALL)
+_PREFIXED = re.compile(r"([BIMELSUW])(?:[-_]([^\t\r\n]*\S[^\t\r\n]*))?")  # a label is a name, and stands on one line
+_NO_LABEL = re.compile(r"(?:[BIMELSUW][-_])?\s*|.*[\t\r\n].*", re.DOTALL)
 _OUTSIDE = frozenset({"O", "", "-", "_"})
 # every scheme has the same four roles under other letters
 _ROLES = {"B": "begin", **dict.fromkeys("IM", "inside"), **dict.fromkeys("EL", "end"), **dict.fromkeys("SUW", "single")}
@@ -375,6 +388,17 @@ def parse(tag: str) -> tuple[str, str | None]:
         return "", None
     match = _PREFIXED.fullmatch(tag)
     return (match[1], match[2] or UNTYPED) if match else ("", tag)
+
+
+def is_tag(value: str, scheme: str = "IOB2") -> bool:
+    """Whether a value has the form of a tag: O, or a letter such as B and a label; in the scheme IO, any label."""
+    letter, label = parse(value)
+    return label is None or bool(letter) or (scheme == "IO" and not _NO_LABEL.fullmatch(value))
+
+
+def not_a_tag(value: str, scheme: str, where: str = "") -> str:
+    """The problem with a value that is no tag, and what to do."""
+    return f"{shorten(value)}{where} is no tag of scheme {scheme}; write O, or B- and a label"
 
 
 def spans_of(tags: Sequence[str], scheme: str) -> tuple[list[TaggedSpan], int]:

@@ -10,7 +10,7 @@ from wingspan.corpora.formats import ALL, Format, Holds, Keys
 from wingspan.corpora.formats.records import SHAPE
 from wingspan.corpora.overlaps import flatten, joined
 from wingspan.corpora.words import WordRanges, word_spans
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Span, join_words
 
 SPACE = re.compile(r"\s")
 # descriptions of losses; `{entities}` stands for their number, as in "3 entities" or "1 entity"
@@ -71,10 +71,10 @@ def fit(document: Document, target: Format, made_id: str | None = None) -> tuple
     if not holds.nested:
         document, lost[OVERLAPS] = flatten(document, "outer")
     if not holds.exact_text:
-        # formats of words put one space between them; formats of characters put one for each line end or tab
+        # formats of words keep none of the white space between them; formats of characters one space for each line end
         kept = SPACE.sub(" ", document.text)
         if not holds.documents_without_words:
-            kept = " ".join(document.text[word.start : word.end] for word in word_spans(document))
+            kept = join_words([document.text[word.start : word.end] for word in word_spans(document)])
         lost[SPACES] += document.text != kept
     lost[WORD_EDGES] += not holds.words and document.words is not None
     lost[SENTENCES] += not holds.sentences and document.sentences is not None

@@ -11,10 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import ALL, Format, Holds
+from wingspan.corpora.formats import ALL, Format, Holds, records
 from wingspan.corpora.formats.conll import UNTYPED
 from wingspan.corpora.formats.conversion_loss import of_entity
-from wingspan.corpora.formats.records import SHAPE, refuse_fragments
+from wingspan.corpora.formats.records import SHAPE, Misfit, refuse_fragments
 from wingspan.corpora.words import WordRanges, word_spans
 from wingspan.files import CorpusError, Problems, atomic_path, numbered
 from wingspan.text import Document, Entity, Span
@@ -23,7 +23,7 @@ SPANS_KEY = "sc"  # the span group that spaCy's span categorizer reads by defaul
 _OURS = "wingspan"
 _KEYS = frozenset({"id", "kb_id"})  # the keys of entities that a spaCy span has a place for, as strings
 # raised by spaCy and its serializer on damaged files
-_DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError, zlib.error)
+_DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, MemoryError, zlib.error)
 
 
 def _spacy() -> Any:
@@ -44,23 +44,29 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
     try:
         packed = spacy.tokens.DocBin().from_disk(path)
         docs = list(packed.get_docs(spacy.vocab.Vocab()))
-        documents = [_document(doc, numbered(path, number)) for number, doc in enumerate(docs, 1)]
     except _DAMAGED as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         problems.add(path, None, f"no DocBin that spaCy can read ({reason[:200]}); write the file again")
         return
     if others := sorted({key for doc in docs for key in doc.spans} - {SPANS_KEY}):
         problems.note(path, f"of the span groups only {SPANS_KEY!r} is read, not {', '.join(map(repr, others))}")
-    yield from documents
+    for number, doc in enumerate(docs, 1):
+        try:
+            yield _document(doc, numbered(path, number))
+        except (Misfit, *_DAMAGED) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            problems.add(path, None, f"document {number}: {reason[:200]}; write the file again")
 
 
 def _document(doc: Any, name: str) -> Document:
+    """A document. What this package stored beside a Doc is checked, because a file may have been changed since."""
     ours = doc.user_data.get(_OURS)
-    kept = _lists(ours) if isinstance(ours, dict) else {}
-    words: Any = [(token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()]
+    kept = records.record_of(_lists(ours), _OURS) if ours is not None else {}
+    text = records.text_of(doc.text, "the text")
+    words: Any = [[token.idx, token.idx + len(token)] for token in doc if not token.text.isspace()]
     sentences: Any = None
     if doc.has_annotation("SENT_START"):
-        sentences = [(sentence.start_char, sentence.end_char) for sentence in doc.sents]
+        sentences = [[sentence.start_char, sentence.end_char] for sentence in doc.sents]
     # an entity that is in both places is one; the group comes first because it may have scores
     group = doc.spans.get(SPANS_KEY, [])
     scores = list(getattr(group, "attrs", {}).get("scores", ()))
@@ -68,30 +74,28 @@ def _document(doc: Any, name: str) -> Document:
     for at, span in enumerate([*group, *doc.ents]):
         score = float(scores[at]) if at < min(len(scores), len(group)) else 1.0
         ids = {key: value for key, value in (("id", span.id_), ("kb_id", span.kb_id_)) if value}
-        entity = Entity(span.label_ or UNTYPED, (Span(span.start_char, span.end_char),), score, ids)
-        if entity.start < entity.end:
+        if span.start_char < span.end_char:
+            place = records.span_of(span.start_char, span.end_char, len(text))
+            entity = Entity(records.label_of(span.label_ or UNTYPED), (place,), score, ids)
             entities.setdefault(entity, entity)
+    words, sentences = kept.get("words", words), kept.get("sentences", sentences)
     return Document(
-        str(kept.get("id", name)),
-        doc.text,
+        records.identity(kept, "id", name),
+        text,
         tuple(entities.values()),
-        dataset=str(kept.get("dataset", "main")),
-        words=_ranges(kept.get("words", words)),
-        sentences=_ranges(kept.get("sentences", sentences)),
-        group=kept.get("group"),
-        meta=dict(kept.get("meta", {})),
+        dataset=records.text_of(kept.get("dataset", "main"), "dataset"),
+        words=None if words is None else records.ranges_of(words, "words", len(text), "character"),
+        sentences=None if sentences is None else records.ranges_of(sentences, "sentences", len(text), "character"),
+        group=records.identity(kept, "group", "") or None,
+        meta=records.record_of(kept.get("meta", {}), "meta"),
     )
 
 
 def _lists(value: Any) -> Any:
     """Lists for the tuples that spaCy's serializer makes of them."""
     if isinstance(value, dict):
-        return {key: _lists(item) for key, item in value.items()}
+        return {str(key): _lists(item) for key, item in value.items()}
     return [_lists(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _ranges(pairs: Any) -> tuple[Span, ...] | None:
-    return None if pairs is None else tuple(Span(start, end) for start, end in pairs)
 
 
 def write(documents: Iterable[Document], path: Path) -> None:

@@ -6,26 +6,22 @@ Reads a folder made by `save_to_disk`, Parquet files, or a dataset of the hub (`
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wingspan.corpora.formats import Format, Holds, records
-from wingspan.corpora.formats.conll import detect_scheme, spans_of, tags_of
+from wingspan.corpora.formats import TAG_KEYS, Format, Holds, records
 from wingspan.corpora.formats.records import Json, Misfit, RecordRef
-from wingspan.corpora.words import in_words
+from wingspan.corpora.formats.tagged import TOKENS, WordsWithTags, named_tags, read_rows, tagged_words
 from wingspan.files import CorpusError, Problems, atomic_path, stem
 from wingspan.text import Document, Entity
 
-_TOKENS = ("tokens", "words")
-_TAGS = ("ner_tags", "tags", "labels", "ner")
 _GROUPS = ("document_id", "doc_id")
 # raised by Arrow on damaged files (its own errors are kinds of these), and by the hub on unknown names
-_DAMAGED = (ValueError, OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError)
+_DAMAGED = (ValueError, OSError, RuntimeError, KeyError, TypeError, AttributeError, OverflowError, MemoryError)
 
 
 class SplitRows(NamedTuple):
@@ -47,7 +43,7 @@ def _datasets() -> Any:
     return datasets
 
 
-def read(path: Path, problems: Problems) -> Iterator[Document]:
+def read(path: Path, problems: Problems, names: Sequence[str] | None = None) -> Iterator[Document]:
     """The documents of every split; where there are several, ids start with the split's name."""
     datasets = _datasets()
     try:
@@ -56,7 +52,7 @@ def read(path: Path, problems: Problems) -> Iterator[Document]:
             if {"passages", "entities"} <= set(table.features):
                 documents = records.build_documents(zip(repeat(None), table.rows()), path, problems, _from_bigbio)
             else:
-                documents = _read_tags(table, path, problems)
+                documents = _read_tags(table, path, problems, names)
             prefix = f"{table.split}-" if len(tables) > 1 else ""
             yield from (replace(document, id=prefix + document.id) for document in documents)
     except (CorpusError, FileNotFoundError):
@@ -94,36 +90,21 @@ def _parquet(file: Path, datasets: Any) -> SplitRows:
     return SplitRows(stem(file), dict(features), rows)
 
 
-def _read_tags(table: SplitRows, path: Path, problems: Problems) -> Iterator[Document]:
-    tokens = _column(table, _TOKENS, path)
-    tags = _column(table, _TAGS, path)
-    names = getattr(getattr(table.features[tags], "feature", None), "names", None)
-
-    def readable_tags() -> Iterator[list[str]]:
-        for row in table.rows():
-            with suppress(Misfit):  # reported when the row is read
-                yield _named(row[tags], names)
-
-    scheme = detect_scheme(readable_tags())
-    problems.note(path, f"{table.split}: tags in {tags!r} follow {scheme}")
+def _read_tags(table: SplitRows, path: Path, problems: Problems, names: Sequence[str] | None) -> Iterator[Document]:
+    tokens, tags = _column(table, TOKENS, path), _column(table, TAG_KEYS, path)
+    known = getattr(getattr(table.features[tags], "feature", None), "names", None)
     own = frozenset({"id", tokens, tags, *_GROUPS})
-    repairs = 0
 
-    def build(row: Json, ref: RecordRef) -> Iterator[Document]:
-        nonlocal repairs
-        words, row_tags = records.words_of(row[tokens], tokens), _named(row[tags], names)
-        if len(words) != len(row_tags):
-            raise Misfit(f"{len(words)} words and {len(row_tags)} tags; give one tag for each word")
+    def parse(row: Json, ref: RecordRef) -> WordsWithTags:
         group = next((name for key in _GROUPS if (name := records.identity(row, key, ""))), None)
-        spans, broken = spans_of(row_tags, scheme)
-        repairs += broken
-        entities = tuple(Entity.at(*span) for span in spans)
-        meta = {**records.other_keys(row, own), records.SHAPE: records.WORDS}
-        yield Document.from_words(records.identity(row, "id", ref.name), words, entities, group=group, meta=meta)
+        words = records.words_of(row[tokens], tokens)
+        others = {"group": group, "meta": records.other_keys(row, own)}
+        return WordsWithTags(
+            words, named_tags(row[tags], names or known, tags), records.identity(row, "id", ref.name), others
+        )
 
-    yield from records.build_documents(zip(repeat(None), table.rows()), path, problems, build)
-    if repairs:
-        problems.note(path, f"{table.split}: {repairs} tags break {scheme} and were read as conlleval reads them")
+    where = f"{tags!r} of {table.split}"
+    yield from read_rows(lambda _: zip(repeat(None), table.rows()), parse, path, problems, where)
 
 
 def _column(table: SplitRows, names: tuple[str, ...], path: Path) -> str:
@@ -136,32 +117,12 @@ def _column(table: SplitRows, names: tuple[str, ...], path: Path) -> str:
     return column
 
 
-def _named(values: Any, names: list[str] | None) -> list[str]:
-    """Tags as strings. Numbers need the names of a ClassLabel."""
-    if not isinstance(values, list):
-        return []
-    if all(isinstance(value, str) for value in values):
-        return values
-    if names is None:
-        raise Misfit("the tags are numbers without names; store them as strings or as ClassLabel")
-    if not all(isinstance(value, int) and 0 <= value < len(names) for value in values):
-        raise Misfit(f"a tag is no number from 0 to {len(names) - 1}")
-    return [names[value] for value in values]
-
-
 def write(documents: Iterable[Document], path: Path) -> None:
     """Writes a folder for `load_from_disk`, or one Parquet file if the name ends in .parquet."""
     datasets = _datasets()
     columns: dict[str, list[Any]] = {"id": [], "document_id": [], "tokens": [], "ner_tags": []}
     for document in documents:
-        words, entities = in_words(document)
-        layers = tags_of(len(words), [(entity.label, *span) for entity, spans in entities for span in spans])
-        if len(layers) > 1 or any(entity.discontinuous for entity, _ in entities):
-            raise CorpusError(
-                f"document {document.id}: one tag for each word holds no overlapping and no discontinuous entities; "
-                "`wingspan convert --lossy` keeps the outermost"
-            )
-        for key, value in zip(columns, (document.id, document.group, words, layers[0]), strict=True):
+        for key, value in zip(columns, (document.id, document.group, *tagged_words(document)), strict=True):
             columns[key].append(value)
     labels = sorted({tag[2:] for tags in columns["ner_tags"] for tag in tags if tag != "O"})
     names = ["O", *(f"{letter}-{label}" for label in labels for letter in "BI")]
@@ -185,7 +146,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
 
 
 _KEPT = Holds(nested=False, discontinuous=False, exact_text=False, words=True, groups=True)
-FORMAT = Format("hub", read, write, replace(_KEPT, documents_without_words=False))
+FORMAT = Format("hub", read, write, replace(_KEPT, documents_without_words=False), read_named=read)
 
 
 # The BigBIO knowledge-base schema: passages with offsets, entities with fragments and concept ids

@@ -9,7 +9,7 @@ from wingspan.corpora.formats import ALL, Format, Holds, records
 from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import WordRanges
 from wingspan.files import Problems, read_json_lines
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Span, join_words
 
 _OWN = frozenset({"id", "doc_id", "dataset", "text", "tokens", "entities", "sentences", records.SHAPE})
 _OWN_OF_ENTITY = frozenset({"label", "start", "end", "fragments", "score"})
@@ -17,6 +17,10 @@ _OWN_OF_ENTITY = frozenset({"label", "start", "end", "fragments", "score"})
 
 def read(path: Path, problems: Problems) -> Iterator[Document]:
     """The documents of a file, one per line; a file may have records of both shapes."""
+    return records.noting_unused(_documents(path, problems), path, problems)
+
+
+def _documents(path: Path, problems: Problems) -> Iterator[Document]:
     for number, (line, record) in enumerate(read_json_lines(path, problems), 1):
         try:
             yield _document(record, RecordRef(path, line, number, problems))
@@ -47,20 +51,20 @@ def _document(record: Json, ref: RecordRef) -> Document:
         if isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
             spans: tuple[Span, ...] | None = _locate(records.words_of(tokens, "tokens"), text)
         else:
-            spans = None if tokens is None else _ranges(tokens, "tokens", len(text), "character")
-        given = None if sentences is None else _ranges(sentences, "sentences", len(text), "character")
+            spans = None if tokens is None else records.ranges_of(tokens, "tokens", len(text), "character")
+        given = None if sentences is None else records.ranges_of(sentences, "sentences", len(text), "character")
         entities = _entities(record, ref, len(text), "character", lambda span: text[span.start : span.end])
         return Document(name, text, entities, words=spans, sentences=given, **others)
     if "tokens" not in record:
         raise Misfit("a record needs the key 'text' or the key 'tokens'")
     others["meta"][records.SHAPE] = records.WORDS
     words = records.words_of(record["tokens"], "tokens")
-    entities = _entities(record, ref, len(words), "word", lambda span: " ".join(words[span.start : span.end]))
+    entities = _entities(record, ref, len(words), "word", lambda span: join_words(words[span.start : span.end]))
     document = Document.from_words(name, words, entities, **others)
     if record.get("sentences") is None:
         return document
     ranges = WordRanges(document.words or ())
-    rows = _ranges(record["sentences"], "sentences", len(words), "word")
+    rows = records.ranges_of(record["sentences"], "sentences", len(words), "word")
     return replace(document, sentences=tuple(map(ranges.characters, rows)))
 
 
@@ -78,7 +82,7 @@ def _entity(raw: Json, size: int, unit: str, surface: Callable[[Span], str]) -> 
     label = records.label_of(raw.get("label"))
     fragments = records.list_of(raw.get("fragments"), f'the fragments of entity "{label}"')
     pairs = fragments or [[raw.get("start"), raw.get("end")]]
-    spans = tuple(sorted(_range(pair, f'entity "{label}"', size, unit) for pair in pairs))
+    spans = tuple(sorted(records.range_of(pair, f'entity "{label}"', size, unit) for pair in pairs))
     hull = (spans[0].start, max(span.end for span in spans))
     if fragments and "start" in raw and (raw["start"], raw.get("end")) != hull:
         raise Misfit(
@@ -93,30 +97,6 @@ def _entity(raw: Json, size: int, unit: str, surface: Callable[[Span], str]) -> 
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
         raise Misfit(f'the score of entity "{label}" is {records.kind_of(score)}, not a number')
     return Entity(label, spans, records.score_of(score), records.other_keys(raw, _OWN_OF_ENTITY))
-
-
-def _range(pair: Any, name: str, size: int, unit: str) -> Span:
-    """A range that is not empty and lies inside the record; `name` says whose range it is."""
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise Misfit(f"{name} has {records.shorten(str(pair))} where [start, end] is needed")
-    start, end = records.whole(pair[0], f"the start of {name}"), records.whole(pair[1], f"the end of {name}")
-    if end > size:
-        holder = "sentence" if unit == "word" else "text"
-        raise Misfit(f"{name} ends at {unit} {end} but the {holder} has {size} {unit}s; offsets are half-open")
-    if start >= end:
-        raise Misfit(
-            f"{name} goes from {start} to {end} and holds nothing; offsets are half-open, so end is after start"
-        )
-    return Span(start, end)
-
-
-def _ranges(values: Any, name: str, size: int, unit: str) -> tuple[Span, ...]:
-    """Ranges in the order of the text that do not overlap."""
-    spans = tuple(_range(pair, f"{name} {at}", size, unit) for at, pair in enumerate(records.list_of(values, name)))
-    for at, (left, right) in enumerate(zip(spans, spans[1:], strict=False)):
-        if right.start < left.end:
-            raise Misfit(f"{name} {at} and {at + 1} overlap or are out of order; sort them")
-    return spans
 
 
 def _locate(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
@@ -134,7 +114,7 @@ def _locate(words: tuple[str, ...], text: str) -> tuple[Span, ...]:
 
 
 def write(documents: Iterable[Document], path: Path) -> None:
-    """Writes one record per line; in words where the source was and only single spaces separate them."""
+    """Writes one record per line; in words where the source was and its text is these words joined."""
     records.write_lines(map(record_of_document, documents), path)
 
 
@@ -172,9 +152,10 @@ def record_of_prediction(document: Document) -> Json:
 def _word_record(document: Document) -> Json | None:
     """The words and ranges of words, or None where they could not give the document back."""
     words = [document.text[word.start : word.end] for word in document.words or ()]
-    if document.words is None or "" in words or " ".join(words) != document.text:
+    if document.words is None or "" in words:
         return None
-    if Document.from_words("", tuple(words)).words != document.words:
+    rebuilt = Document.from_words("", tuple(words))
+    if rebuilt.text != document.text or rebuilt.words != document.words:
         return None
     ranges = WordRanges(document.words)
     spans = [[ranges.exact(span) for span in entity.spans] for entity in document.entities]

@@ -15,7 +15,7 @@ from wingspan.corpora.formats import PUBTATOR_LINE, Format, Holds
 from wingspan.corpora.formats.conversion_loss import changed
 from wingspan.corpora.formats.records import Json, refuse_fragments, shorten
 from wingspan.corpora.formats.standoff import UNITS, Mention, best_unit, entities_of
-from wingspan.files import CorpusError, Problems, atomic_write, read_lines
+from wingspan.files import BYTE_ORDER_MARK, CorpusError, Problems, atomic_write, read_lines
 from wingspan.text import Document
 
 _NUMBER = re.compile(r" *-?[0-9]{1,18} *")
@@ -84,16 +84,17 @@ def _articles(lines: Iterable[tuple[int, str]], path: Path, problems: Problems) 
             fresh = True
             continue
         if passage := PUBTATOR_LINE.match(line):
-            if article is None or fresh or passage[2] == "t":
+            name = passage[1].replace(BYTE_ORDER_MARK, "").strip()  # files were put together, each with its mark
+            if article is None or fresh or passage[2] == "t" or name != article.id:
                 if article:
                     yield article
-                article = _Article(passage[1].strip())
+                article = _Article(name)
             article.passages.append((passage[2], passage[3]))
+            fresh = False
         elif article is None or line.split("\t")[0].strip() != article.id:
             problems.add(path, number, f"{shorten(line)} belongs to no document; write its id|t|title line before it")
         else:
             _add_row(article, line.split("\t")[1:], number, path, problems)
-        fresh = False
     if article:
         yield article
 
@@ -145,13 +146,10 @@ def _lines(document: Document) -> Iterator[str]:
     for entity in document.entities:
         more, concept = entity.meta.get(_MORE), str(entity.meta.get("concept_id") or "")
         others = [concept, *map(str, more)] if isinstance(more, list) else [concept] if concept else []
-        for column in (entity.label, *others):
-            if _BREAK.search(column):
-                raise CorpusError(
-                    f"document {document.id}: {column!r} holds a tab or line end, which PubTator cannot hold"
-                )
-        surface = _BREAK.sub(" ", document.text_of(entity))
-        yield "\t".join([document.id, str(entity.start), str(entity.end), surface, entity.label, *others])
+        if _BREAK.search(entity.label):
+            raise CorpusError(f"document {document.id}: the label {entity.label!r} holds a tab or line end; rename it")
+        columns = [_BREAK.sub(" ", column) for column in (document.text_of(entity), entity.label, *others)]
+        yield "\t".join([document.id, str(entity.start), str(entity.end), *columns])
     relations = kept.get("relations")
     if isinstance(relations, list) and all(isinstance(row, list) and len(row) > 1 for row in relations):
         for relation in relations:

@@ -5,12 +5,22 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from wingspan.corpora.formats import Format, Holds
-from wingspan.files import CorpusError, Problems, atomic_write, numbered, read_json_lines, read_lines, read_text
-from wingspan.text import Document, Entity, Span
+from wingspan.corpora.formats import HOW_TO_NAME_INPUT, Format, Holds
+from wingspan.files import (
+    CorpusError,
+    Problems,
+    atomic_write,
+    distinct,
+    numbered,
+    read_json_lines,
+    read_lines,
+    read_text,
+)
+from wingspan.text import Document, Entity, Span, join_words
 
 Json = dict[str, Any]
 
@@ -22,6 +32,7 @@ INSIDE = -1  # an offset inside a character
 UNITS = ("code points", "utf-16", "code points, CR LF as one", "utf-16, CR LF as one")
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_BREAK = re.compile(r"[\t\r\n]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -83,12 +94,48 @@ def build_documents(
     records: Iterable[tuple[int | None, Json]], path: Path, problems: Problems, build: Build
 ) -> Iterator[Document]:
     """The documents that `build` makes of the records; a record that does not fit is reported and left out."""
-    for number, (line, record) in enumerate(records, 1):
-        ref = RecordRef(path, line, number, problems)
-        try:
-            yield from build(record, ref)
-        except Misfit as misfit:
-            ref.complain(f"{misfit}; mend the record, or leave it out with --on-error skip")
+
+    def documents() -> Iterator[Document]:
+        for number, (line, record) in enumerate(records, 1):
+            ref = RecordRef(path, line, number, problems)
+            try:
+                yield from build(record, ref)
+            except Misfit as misfit:
+                ref.complain(f"{misfit}; mend the record, or leave it out with --on-error skip")
+
+    return noting_unused(documents(), path, problems)
+
+
+# keys under which tools and people keep annotations
+_ANNOTATIONS = frozenset(
+    [
+        *("entities", "entity", "named_entities", "ents", "mentions", "entity_mentions", "spans", "annotations"),
+        *("completions", "label", "labels", "tags", "ner", "ner_tags", "ner_labels", "bio", "iob"),
+        *("bio_tags", "iob_tags"),
+    ]
+)
+
+
+def noting_unused(documents: Iterable[Document], path: Path, problems: Problems) -> Iterator[Document]:
+    """The documents; after the last, a warning of keys that look like annotation and were kept, but not read."""
+    unused: Counter[str] = Counter()
+    for document in documents:
+        unused.update(key for key, value in document.meta.items() if _annotates(key, value, document))
+        yield document
+    for key, count in unused.items():
+        problems.warn(
+            path,
+            f"the key {key!r} of {count} record{'' if count == 1 else 's'} looks like annotation and is not read as "
+            f"such; name the format of the file {HOW_TO_NAME_INPUT}, or rename the key if it is something else",
+        )
+
+
+def _annotates(key: str, value: Any, document: Document) -> bool:
+    """Whether a key that was kept could be annotation: objects or lists, or a tag for each word."""
+    if key.lower() not in _ANNOTATIONS or not value or not isinstance(value, list | dict):
+        return False
+    nested = any(isinstance(item, list | dict) for item in (value if isinstance(value, list) else value.values()))
+    return nested or len(value) == len(document.words or ())
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[tuple[int, Json]]:
@@ -100,19 +147,19 @@ def read_records(path: Path, problems: Problems) -> Iterator[tuple[int, Json]]:
 def _read_list(path: Path, problems: Problems) -> Iterator[tuple[int, Json]]:
     """Parses record by record, so that only the text and one record are in memory, and every record has its line."""
     text = read_text(path)
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=distinct)
     at = _skip(text, _skip(text, 0) + 1)
     line, counted = 1, 0
     while text[at : at + 1] != "]":
+        line, counted = line + text.count("\n", counted, at), at
         try:
             record, end = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             problems.add(path, error.lineno, f"no valid JSON ({error.msg}); nothing after column {error.colno} is read")
             return
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists in lists
-            problems.add(path, None, f"JSON that cannot be read ({error}); nothing after character {at} is read")
+        except (ValueError, RecursionError) as error:  # a key twice, a number of thousands of digits, lists in lists
+            problems.add(path, line, f"JSON that cannot be read ({error}); nothing after character {at} is read")
             return
-        line, counted = line + text.count("\n", counted, at), at
         if not isinstance(record, dict):
             problems.add(path, line, "a list may only hold objects {...} here; remove the other values")
         elif "\\ud" in text[at:end].lower() and _SURROGATE.search(json.dumps(record, ensure_ascii=False)):
@@ -169,10 +216,12 @@ def text_of(value: Any, name: str) -> str:
 
 
 def label_of(value: Any) -> str:
-    """A label: any string that is not empty. Labels may hold spaces."""
+    """A label: any string on one line that is not empty. Labels may hold spaces."""
     label = text_of(value, "the label")
     if not label.strip():
         raise Misfit("the label is empty; give every entity a label")
+    if _BREAK.search(label):
+        raise Misfit(f"the label {shorten(label)} holds a tab or line end; rename it")
     return label
 
 
@@ -228,6 +277,30 @@ def span_of(start: Any, end: Any, size: int, unit: str = "characters") -> Span:
     return span
 
 
+def range_of(pair: Any, name: str, size: int, unit: str) -> Span:
+    """A range that is not empty and lies inside the record; `name` says whose range it is."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise Misfit(f"{name} has {shorten(str(pair))} where [start, end] is needed")
+    start, end = whole(pair[0], f"the start of {name}"), whole(pair[1], f"the end of {name}")
+    if end > size:
+        holder = "sentence" if unit == "word" else "text"
+        raise Misfit(f"{name} ends at {unit} {end} but the {holder} has {size} {unit}s; offsets are half-open")
+    if start >= end:
+        raise Misfit(
+            f"{name} goes from {start} to {end} and holds nothing; offsets are half-open, so end is after start"
+        )
+    return Span(start, end)
+
+
+def ranges_of(values: Any, name: str, size: int, unit: str) -> tuple[Span, ...]:
+    """Ranges in the order of the text that do not overlap."""
+    spans = tuple(range_of(pair, f"{name} {at}", size, unit) for at, pair in enumerate(list_of(values, name)))
+    for at, (left, right) in enumerate(pairwise(spans)):
+        if right.start < left.end:
+            raise Misfit(f"{name} {at} and {at + 1} overlap or are out of order; sort them")
+    return spans
+
+
 def pair_of(value: Any, name: str) -> tuple[Any, Any]:
     """The two values of [start, end]."""
     pair = list_of(value, name)
@@ -238,7 +311,7 @@ def pair_of(value: Any, name: str) -> tuple[Any, Any]:
 
 def same_surface(ours: str, theirs: Any, span: Span) -> None:
     """Compares the text at the offsets with the surface form that the file gives, white space aside."""
-    if isinstance(theirs, str) and ours.split() != theirs.split():
+    if theirs is not None and "".join(ours.split()) != "".join(text_of(theirs, "the text of an entity").split()):
         raise Misfit(f"the text at {span.start}-{span.end} is {shorten(ours)}, the file says {shorten(theirs)}")
 
 
@@ -254,11 +327,13 @@ def gather(values: Iterable[Any], build: Callable[[Any], Entity], ref: RecordRef
 
 
 def identity(record: Mapping[str, Any], key: str, default: str) -> str:
-    """The id of a record, as a string."""
+    """The id of a record, as a string; the default where it is missing or empty."""
     value = record.get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+    if value is None or value == "":
         return default
-    return text_of(str(value), key)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Misfit(f"{key} is {kind_of(value)}, not a string or a number")
+    return text_of(str(int(value) if isinstance(value, float) and value.is_integer() else value), key)
 
 
 def numeric(name: str) -> int | str:
@@ -268,7 +343,11 @@ def numeric(name: str) -> int | str:
 
 def score_of(value: Any) -> float:
     """A score, or 1 where there is none."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1.0
+    if value is None:
+        return 1.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Misfit(f"the score is {kind_of(value)}, not a number")
+    return float(value)
 
 
 def refuse_fragments(document: Document, tool: str) -> None:
@@ -297,15 +376,18 @@ def shorten(text: str, size: int = 40) -> str:
 
 def other_keys(record: Mapping[str, Any], own: frozenset[str]) -> Json:
     """The keys that a format does not know, to be kept in `meta`."""
-    kept = {key: value for key, value in record.items() if key not in own and key != META}
-    stored = record.get(META)
-    return {**kept, **stored} if isinstance(stored, dict) else kept
+    kept = {key: value for key, value in record.items() if key not in own}
+    stored = kept.get(META)
+    if isinstance(stored, dict) and stored.keys() <= {*own, META}:  # otherwise it is a key of the file's own
+        del kept[META]
+        kept |= stored
+    return kept
 
 
 def with_meta(record: Json, meta: Mapping[str, Any], own: frozenset[str]) -> Json:
     """A record and the keys that were kept for it; keys with the name of one of its own go under `_meta`."""
-    plain = {key: value for key, value in meta.items() if key not in own and key != SHAPE}
-    hidden = {key: value for key, value in meta.items() if key in own}
+    plain = {key: value for key, value in meta.items() if key not in own and key not in (SHAPE, META)}
+    hidden = {key: value for key, value in meta.items() if key in own or key == META}
     return {**record, **plain, **({META: hidden} if hidden else {})}
 
 
@@ -314,7 +396,7 @@ def common_fields(record: Mapping[str, Any], own: frozenset[str], **meta: Any) -
     dataset = record.get("dataset")
     return {
         "group": identity(record, "doc_id", "") or None,
-        "dataset": text_of(dataset, "dataset") if isinstance(dataset, str) and dataset else "main",
+        "dataset": "main" if dataset is None or dataset == "" else text_of(dataset, "dataset"),
         "meta": {**other_keys(record, own | COMMON), **meta},
     }
 
@@ -355,7 +437,7 @@ class EntityKeys:
         span = span_of(raw.get(self.start), raw.get(self.end), len(text), unit)
         if self.surface:
             inside = text[span.start : span.end]
-            same_surface(inside if isinstance(inside, str) else " ".join(inside), raw.get(self.surface), span)
+            same_surface(inside if isinstance(inside, str) else join_words(inside), raw.get(self.surface), span)
         score = score_of(raw.get("score")) if self.score else 1.0
         return Entity(label_of(raw.get(self.label)), (span,), score, other_keys(raw, self.own))
 

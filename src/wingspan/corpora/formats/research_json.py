@@ -1,9 +1,9 @@
-"""JSON of research code, all in words: SpERT, DyGIE and PURE, W2NER.
+"""JSON of research code, all in words: SpERT, DyGIE and PURE, GLiNER, W2NER.
 
 SpERT has a JSON list of sentences with half-open entities and relations between them. DyGIE and PURE have one document
-per line, with entities in words of the whole document and inclusive ends. W2NER has a JSON list of sentences with
-entities as lists of word indices, so that a gap makes an entity discontinuous; the same family of tools also writes one
-sentence per line, with `entity_mentions` that have half-open ends.
+per line, with entities in words of the whole document and inclusive ends; GLiNER has such entities in single sentences.
+W2NER has a JSON list of sentences with entities as lists of word indices, so that a gap makes an entity discontinuous;
+the same family of tools also writes one sentence per line, with `entity_mentions` that have half-open ends.
 """
 
 from bisect import bisect_left, bisect_right
@@ -41,6 +41,9 @@ CUT_RELATIONS = "relations whose entity is no longer there (left out)"
 def _from_spert(record: Json, ref: RecordRef) -> Iterator[Document]:
     words = records.words_of(record.get("tokens"), "tokens")
     relations = records.list_of(record.get("relations"), "relations")
+    for number, item in enumerate(relations, 1):
+        if not _is_relation(item):
+            raise Misfit(f"relation {number} has no numbers of entities as its head and tail")
 
     def build(item: tuple[int, Any]) -> Entity:
         entity = _SPERT_ENTITY.read(item[1], words)
@@ -68,10 +71,7 @@ def _to_spert(document: Document) -> Json:
 def _relations(document: Document) -> list[Any] | None:
     """The relations between entities that are still there, by their new numbers; None where `meta` has no relations."""
     relations: Any = document.meta.get("relations")
-    if not isinstance(relations, list) or not all(
-        isinstance(item, dict) and isinstance(item.get("head"), int) and isinstance(item.get("tail"), int)
-        for item in relations
-    ):
+    if not isinstance(relations, list) or not all(map(_is_relation, relations)):
         return None
     new = {entity.meta[_INDEX]: at for at, entity in enumerate(document.entities) if _INDEX in entity.meta}
     return [
@@ -79,6 +79,10 @@ def _relations(document: Document) -> list[Any] | None:
         for item in relations
         if item["head"] in new and item["tail"] in new
     ]
+
+
+def _is_relation(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("head"), int) and isinstance(item.get("tail"), int)
 
 
 def _spert_changes(document: Document) -> Counter[str]:
@@ -154,6 +158,33 @@ PURE = records.json_format(
 )
 
 
+# GLiNER: one sentence with entities as in PURE
+
+_GLINER_OWN = frozenset({"tokenized_text", "ner", "id"})
+
+
+def _from_gliner(record: Json, ref: RecordRef) -> Iterator[Document]:
+    words = records.words_of(record.get("tokenized_text"), "tokenized_text")
+    entities = records.gather(records.list_of(record.get("ner"), "ner"), partial(_pure_entity, words), ref)
+    yield _document(record, ref, "id", _GLINER_OWN, words, entities)
+
+
+def _to_gliner(document: Document) -> Json:
+    records.refuse_fragments(document, "GLiNER")
+    words, entities = in_words(document)
+    ner = [[span.start, span.end - 1, entity.label] for entity, (span,) in entities]
+    return records.with_common_fields({"id": document.id, "tokenized_text": words, "ner": ner}, document, _GLINER_OWN)
+
+
+GLINER = records.json_format(
+    "gliner",
+    _from_gliner,
+    _to_gliner,
+    replace(_HOLDS, discontinuous=False, scores=False, entity_keys=frozenset()),
+    as_list=True,
+)
+
+
 # W2NER
 
 _W2NER_OWN = frozenset({"sentence", "ner", "id"})
@@ -183,9 +214,9 @@ def _w2ner_entity(size: int, value: Any) -> Entity:
     if fragments := records.list_of(raw.get("fragments"), "fragments"):
         spans = tuple(records.span_of(*records.pair_of(pair, "a fragment"), size, "words") for pair in fragments)
     else:
-        indices = sorted({records.whole(at, "a word index") for at in records.list_of(raw.get("index"), "index")})
-        if not indices:
-            raise Misfit("index is empty; name the words of the entity")
+        indices = sorted(records.whole(at, "a word index") for at in records.list_of(raw.get("index"), "index"))
+        if not indices or len(set(indices)) < len(indices):
+            raise Misfit("index is empty or has a word twice; name the words of the entity")
         spans = tuple(records.span_of(*span, size, "words") for span in runs(indices))
     return Entity(
         records.label_of(raw.get("type")),

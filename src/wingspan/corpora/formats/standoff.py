@@ -4,15 +4,15 @@ Formats define what offsets count, and tools often count something else. The sur
 unit in which most of them fit.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wingspan.corpora.formats.records import INSIDE, positions, shorten
+from wingspan.corpora.formats.records import INSIDE, Misfit, label_of, positions, shorten
 from wingspan.text import Entity, Span
 
 UNITS = ("code points", "utf-16", "bytes")
+_NEARBY = 1000  # characters in which a surface that is not at its offsets is looked for
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ def entities_of(
     places = positions(text, unit)
     entities, inexact = [], 0
     for mention in mentions:
+        try:
+            label_of(mention.label)
+        except Misfit as misfit:
+            complain(mention.line, str(misfit))
+            continue
         spans = placed(mention, places)
         if isinstance(spans, str):
             complain(mention.line, spans)
@@ -108,7 +113,10 @@ def _mismatch(text: str, spans: Sequence[Span], mention: Mention) -> str:
     start, end = spans[0].start, spans[-1].end
     message = f'entity "{mention.label}" at {start}-{end} is {shorten(_surface(text, spans))} in the text, '
     message += f"but the file says {shorten(surface)}"
-    places = [match.start() for match in re.finditer(re.escape(surface), text)] if len(spans) == 1 and surface else []
+    # only nearby, because a file may have many mentions that are off, and a long text
+    first, last = max(0, start - _NEARBY), end + _NEARBY
+    found = (text.rfind(surface, first, end), text.find(surface, start, last)) if len(spans) == 1 and surface else ()
+    places = [place for place in found if place >= 0]
     if not places:
         return f"{message}; correct the offsets or the surface"
     nearest = min(places, key=lambda place: abs(place - start))
