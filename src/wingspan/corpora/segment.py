@@ -14,7 +14,7 @@ from itertools import chain, groupby, islice, pairwise
 from typing import Literal, NamedTuple
 
 from wingspan.corpora.sentences import mark_sentence_ends
-from wingspan.corpora.words import SPLITTERS
+from wingspan.corpora.words import AUTO, SPLITTERS
 from wingspan.text import Document, Entity, Sentence, Span
 
 Measure = Callable[[Sequence[str]], Sequence[int]]  # words to the number of pieces that an encoder makes of each
@@ -33,7 +33,7 @@ class Segmenting:
     overlap: int = 32
     misaligned: Misaligned = "expand"
     sentences: Literal["split", "whole"] = "split"
-    splitter: str = "words"
+    splitter: str = AUTO
     context: Literal["sentence", "document"] = "sentence"
     """The context that is encoded with a sentence: none, or the text around it in its document, up to `max_length`."""
     context_words: int | None = None

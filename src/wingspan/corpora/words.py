@@ -13,6 +13,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from wingspan.corpora.conventions import CONVENTIONS
 from wingspan.files import CorpusError
 from wingspan.text import Document, Entity, Span
 
@@ -71,7 +72,8 @@ def kind(character: str) -> str:
     return character
 
 
-SPLITTERS: dict[str, Splitter] = {"words": each_word, "whitespace": each_unspaced}
+AUTO = "auto"  # training chooses the splitter that agrees best with given words; until then it is `words`
+SPLITTERS: dict[str, Splitter] = {AUTO: each_word, "words": each_word, "whitespace": each_unspaced, **CONVENTIONS}
 
 
 # Documents in words, for formats that count in words
