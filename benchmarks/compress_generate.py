@@ -1,22 +1,20 @@
 """Nguyen et al. 2023 on real corpora: the seven settings of its Table 4 with MiniLM; one JSON line per run.
 
+python benchmarks/compress_generate.py --build --data DATA --lexicons FOLDER --output -
 python benchmarks/compress_generate.py --data DATA --lexicons FOLDER --seeds 1,2,3 --workers 16 \
-    --predictions FOLDER --output benchmarks/results/compress_generate.jsonl
-python benchmarks/compress_generate.py --compare --data DATA --predictions FOLDER \
-    --output benchmarks/results/compress_generate-significance.jsonl
+    --predictions FOLDER --output benchmarks/results/compress_generate-second.jsonl
 
-The lexicons are diseases.sqlite and chemicals.sqlite (`wingspan lexicon`). Runs that the output file holds already are
-not run again; after `--time-budget` seconds none is started. `benchmarks/tables.py` makes the tables.
+Runs that the output file holds already are not run again; after `--time-budget` seconds none is started. Weights are
+chosen on dev with `--set terms.generate.weight=1e-6|1e-5|1e-4` and the like. `benchmarks/paired.py` compares
+predictions, `benchmarks/tables.py` makes the tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from training_runs import Job, Row, arguments, choices, gold, run_jobs, train
 
@@ -29,14 +27,15 @@ SETTINGS = (
     "all-shared-spread",
     "all-no-sharing",
 )
-COMPARED = (*SETTINGS, "supvib-proposals")
 GENERATES = ("supvib-spanreco", "all")
-# corpus: folder, label, lexicon
-CORPORA = {
-    "ncbi-disease": ("ncbi-disease", "Disease", "diseases.sqlite"),
-    "bc5cdr-disease": ("bc5cdr", "Disease", "diseases.sqlite"),
-    "bc5cdr-chemical": ("bc5cdr", "Chemical", "chemicals.sqlite"),
+# corpus: folder, label, knowledge bases with names for its entities
+CORPORA: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
+    "ncbi-disease": ("ncbi-disease", "Disease", ("mesh", "doid", "mondo")),
+    "bc5cdr-disease": ("bc5cdr", "Disease", ("mesh", "doid", "mondo")),
+    "bc5cdr-chemical": ("bc5cdr", "Chemical", ("mesh",)),
+    "genia": ("genia", None, ("mesh", "hgnc")),
 }
+FOLDS = ("hyphen", "plural")
 # hiding words and dropping out span vectors was chosen for this encoder on these corpora's dev sets (tune_bundling.sh)
 SAME = {
     "overlap": "flat",
@@ -45,7 +44,33 @@ SAME = {
     "encoder.word_dropout": "0.15",
     "spans.dropout": "0.3",
 }
+OWN = {"genia": {"overlap": "nested", "train.epochs": "6"}}
 ALONE = {"phases.0.epochs": "2"}
+
+
+def build(given: argparse.Namespace) -> None:
+    """A lexicon for each corpus: names of knowledge bases, synonyms in the training part, hyphens and plurals folded.
+
+    Only concepts that some entity of the corpus has the name of are kept: nothing asks for the others.
+    """
+    from wingspan.corpora.lexicon import Lexicon, coverage, term_key
+    from wingspan.corpora.lexicon.concepts import read_concepts
+    from wingspan.corpora.lexicon.synonyms import found_synonyms
+    from wingspan.files import Problems
+
+    given.lexicons.mkdir(parents=True, exist_ok=True)
+    for corpus in given.corpora.split(","):
+        folder, label, bases = CORPORA[corpus]
+        parts = [gold(given.data / folder, part, label) for part in ("train", "dev", "test")]
+        names = {term_key(d.text[e.start : e.end], FOLDS) for part in parts for d in part for e in d.entities}
+        texts = folder != "genia"  # concepts of entities are in the version with whole texts
+        own = found_synonyms(gold(given.data / folder, "train", None if texts else label, text=texts)).values()
+        known = (c for base in bases for c in read_concepts(given.data / "kb" / f"{base}.tsv.gz", Problems()))
+        fitting = (c for c in known if label is None or label in c.types)
+        kept = [c for c in chain(fitting, *own) if any(term_key(name, FOLDS) in names for name in c.names)]
+        lexicon = Lexicon.of(kept, FOLDS)
+        lexicon.save(given.lexicons / f"{corpus}.sqlite")
+        print(corpus, len(kept), [round(coverage(lexicon, part).overall.percent, 1) for part in parts], flush=True)
 
 
 def work(job: Job) -> Row:
@@ -73,11 +98,11 @@ def run_all(given: argparse.Namespace) -> None:
             "corpus": corpus,
             "folder": CORPORA[corpus][0],
             "label": CORPORA[corpus][1],
-            "lexicon": str(given.lexicons / CORPORA[corpus][2]),
+            "lexicon": str(given.lexicons / f"{corpus}.sqlite"),
             "recipe": f"compress_generate/{name}",
             "seed": int(seed),
             "encoder": given.encoder,
-            "settings": settings(name, choice),
+            "settings": settings(name, {**OWN.get(corpus, {}), **choice}),
         }
         for seed in given.seeds.split(",")
         for name in names
@@ -85,42 +110,6 @@ def run_all(given: argparse.Namespace) -> None:
         for choice in choices(given.set)
     ]
     run_jobs(given, jobs, work)
-
-
-def compare_all(given: argparse.Namespace) -> None:
-    """Every setting against the baseline, all seeds together: paired bootstrap and randomization over sentences."""
-    from wingspan.evaluation.comparison import compare
-
-    rows = []
-    for corpus, (folder, label, _) in CORPORA.items():
-        for part in ("dev", "test"):
-            right = gold(given.data / folder, part, label, given.limit)
-            runs = {name: found(given.predictions, corpus, name, part, right) for name in COMPARED}
-            systems = {name: some for name, some in runs.items() if some}
-            if len(systems) < 2:
-                continue
-            for pair in compare(right, systems, samples=given.samples).pairs:
-                if pair.first == "baseline":
-                    micro, seeds = pair.rows.micro, len(systems[pair.second])
-                    figures = {"difference": micro.value, "low": micro.low, "high": micro.high, "p": micro.p}
-                    row = {"corpus": corpus, "part": part, "system": pair.second, "seeds": seeds, **figures}
-                    rows.append({**row, "p_holm": micro.p_holm})
-                    print(rows[-1], flush=True)
-    given.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def found(folder: Path, corpus: str, name: str, part: str, right: list[Any]) -> list[list[Any]]:
-    """The gold documents with what each seed's model found in them."""
-    from wingspan.text import Entity, Span
-
-    runs = []
-    for path in sorted(folder.glob(f"{corpus}-compress_generate-{name}-[0-9]*-{part}.jsonl.gz")):
-        rows = map(json.loads, gzip.decompress(path.read_bytes()).decode().splitlines())
-        entities = [
-            tuple(Entity(label, (Span(start, end),), score) for label, start, end, score in row[1]) for row in rows
-        ]
-        runs.append([replace(d, entities=one) for d, one in zip(right, entities, strict=True)])
-    return runs
 
 
 def settings(name: str, choice: dict[str, str]) -> dict[str, str]:
@@ -131,17 +120,16 @@ def settings(name: str, choice: dict[str, str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Runs, or compares what the runs found."""
+    """Runs, or builds what the runs need."""
     parser = arguments(__doc__)
-    parser.add_argument("--compare", action="store_true", help="no runs: significance from --predictions")
-    parser.add_argument("--lexicons", type=Path, help="folder of diseases.sqlite and chemicals.sqlite")
+    parser.add_argument("--build", action="store_true", help="no runs: the lexicons of --corpora, from DATA/kb")
+    parser.add_argument("--lexicons", type=Path, help="folder of the lexicons")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--systems", default=",".join(SETTINGS))
-    parser.add_argument("--samples", type=int, default=1000)
     given = parser.parse_args()
-    if given.compare:
-        compare_all(given)
+    if given.build:
+        build(given)
     else:
         run_all(given)
 

@@ -15,10 +15,11 @@ import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from training_runs import KEY, Job, Row, arguments, choices, run_jobs
+from training_runs import KEY, Job, Row, arguments, choices, keep, note, run_jobs
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "biomedical"
@@ -105,7 +106,7 @@ def work(job: Job) -> Row:
     from wingspan.corpora.statistics import describe
     from wingspan.evaluation.scores import recognition
     from wingspan.training.corpora import Corpora
-    from wingspan.training.run import TrainingJob, prepare, run
+    from wingspan.training.run import TrainingJob, figures_of, prepare, run
 
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
@@ -119,13 +120,17 @@ def work(job: Job) -> Row:
     recipe = prepare(job["recipe"], job["encoder"], job["settings"])
     began = time.perf_counter()
     # what leaks is taken out above, where it is to be
-    model, _ = run(TrainingJob(recipe, corpora, seed=job["seed"], on_leak="allow"), Console(quiet=True))
+    curve: list[list[float]] = []
+    watched = TrainingJob(recipe, corpora, seed=job["seed"], on_leak="allow", watch=partial(note, curve))
+    model, _ = run(watched, Console(quiet=True))
     trained = time.perf_counter() - began
     found = model.predict(target.test, batch_size=64)
     row = {name: job[name] for name in (*KEY, "commit", "leaks")}
     row |= {
         "dev": model.facts["dev"]["micro"],
         "test": model.facts["test"]["micro"],
+        "curve": curve,
+        "figures": figures_of(model.learner),  # of the last batch
         "test_labels": model.facts["test"]["labels"],
         "leaking_articles": len(leaking),
         "leaking": part_of(target.test, found, leaking, recognition),
@@ -135,6 +140,8 @@ def work(job: Job) -> Row:
         "versions": model.facts["versions"],
         "fingerprints": {"test": describe(target.test).fingerprint},
     }
+    if job.get("predictions"):
+        keep(Path(job["predictions"]), {**row, "corpus": TARGET}, "test", found)
     if job["several"] and job["other_tests"]:
         row["corpora"] = {
             corpus.name: recognition(

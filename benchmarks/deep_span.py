@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from wingspan.batch import Gold, Inputs, word_units
+from wingspan.batch import Gold, Inputs, units_of
 from wingspan.candidates import Candidates
 from wingspan.candidates.proposed import BUCKETS, Proposed
 from wingspan.encoders import Encoder, Words
@@ -121,7 +121,8 @@ def data(sentences: int, length: int, device: torch.device) -> tuple[Inputs, Gol
     """Random tokens, and one gold span for every eight of them."""
     draw = np.random.default_rng(0)
     whole = Span(0, length)
-    units = word_units([Sentence(("w",) * length, (), whole, whole, ())] * sentences)
+    rows = [Sentence(("w",) * length, (), whole, whole, ())] * sentences
+    units = units_of(rows, np.zeros(sentences * length, dtype=np.int64), np.full(sentences, length))
     full = np.ones((sentences, length + 2), dtype=bool)
     owner = np.broadcast_to(np.concatenate([[length], np.arange(length), [length]]), full.shape).copy()
     tokens = draw.integers(5, 1000, full.shape)

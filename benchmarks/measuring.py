@@ -83,6 +83,8 @@ def take_turns(
         "rounds": rounds,
         "seconds": round(median(other.wall), 4),
         "floor_seconds": round(median(one.wall), 4),
+        "cpu_seconds": round(median(other.cpu), 4),
+        "floor_cpu_seconds": round(median(one.cpu), 4),
         "peak_mb": round(other.peak_mb, 1),
         "floor_peak_mb": round(one.peak_mb, 1),
     }
@@ -97,7 +99,7 @@ def untrained(
     """
     settings = {"max_width": width, "overlap": "nested"}
     fitted = fit(prepare(recipe, encoder, settings), documents, seed=1)
-    layer, classes, sign = last_layer(fitted.learner, fitted.recipe.read_with)
+    layer, classes, sign = last_layer(fitted.learner, fitted.recipe.reader)
     fitted.learner.eval()
     model = Recognizer(fitted.recipe, fitted.labels, fitted.learner, device=device)
     sample = [document.text for document in documents[:200]]

@@ -73,6 +73,32 @@ def bundling(name: str = "bundling") -> str:
     return "\n".join(lines)
 
 
+VERSIONS = {
+    "before": "before",
+    "thread": "after, batches made in a thread",
+    "after": "after",
+    "plain": "",
+}
+STAGES = ("batches", "copy", "forward", "backward", "optimizer", "dev")
+
+
+def training_speed() -> str:
+    """The seconds of a small training by stage, beside a plain loop; calls are on different machines."""
+    lines = []
+    for row in rows("training_speed"):
+        version = VERSIONS[row["when"]]
+        name = f"{row['system']}{f', {version}' if version else ''}"
+        least, most = row["spread"]
+        later = f"{row['seconds']:.2f}" if least == most else f"{row['seconds']:.2f} ({least:.2f} to {most:.2f})"
+        stages = " | ".join(f"{row['stages'][stage]:.2f}" if "stages" in row else "" for stage in STAGES)
+        device = (
+            f"{row['launches']:.0f} | {row['waits']:.1f} | {row['device_ms']:.1f}" if "launches" in row else " | | "
+        )
+        lines.append(f"{row['call']} | {name} | {row['first']:.2f} | {later} | {stages} | {device}")
+    header = f"call | system | first turn | later turns | {' | '.join(STAGES)} | launches | waits | device, ms"
+    return markdown(header, lines)
+
+
 def throughput() -> str:
     """The cost of prediction over the bare encoder."""
     lines = []
@@ -89,6 +115,18 @@ def throughput_gpu() -> str:
         for row in rows("throughput-gpu")
     ]
     return markdown("what | device | times the floor | end to end | peak memory, MB", lines)
+
+
+def precision() -> str:
+    """What fewer bits save on a CPU, and what they cost."""
+    exact = {row["corpus"]: row for row in rows("precision") if row["precision"] == "float32"}
+    lines = []
+    for row in rows("precision"):
+        plain = exact[row["corpus"]]
+        costs = f"×{row['ratio']:.2f} | ×{row['ratio'] / plain['ratio']:.2f}"
+        quality = f"{row['f1']:.2f} | {row['f1'] - plain['f1']:+.2f} | {row['same_documents']:.1f} %"
+        lines.append(f"{row['corpus']} | {row['precision']} | {costs} | {quality}")
+    return markdown("test | precision | times the floor | times float32 | F1 | difference | sentences alike", lines)
 
 
 def lexicon_coverage() -> str:
@@ -306,18 +344,23 @@ TABLES: dict[str, Callable[[], str]] = {
     "lexicon": lexicon,
     "compress_generate": compress_generate,
     "compress_generate-writing": compress_generate_writing,
+    "compress_generate-second": system_tables.compress_generate_second,
     "bottleneck": bottleneck,
     "synonyms": synonyms,
     "tuning": tuning,
     "lexicon-coverage": lexicon_coverage,
     "bundling": bundling,
     "bundling-first": lambda: bundling("bundling-first"),
+    "bundling-tags": system_tables.bundling_tags,
     "bundling-second": lambda: bundling("bundling-second"),
     "partial-annotation": partial_annotation,
     "evaluation": evaluation,
+    "training-speed": training_speed,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
+    "precision": precision,
     "conditional": system_tables.conditional,
+    "conditional-second": system_tables.conditional_second,
     "conditional-leaks": system_tables.conditional_leaks,
     "conditional-ablations": system_tables.conditional_ablations,
     "conditional-corpora": system_tables.conditional_corpora,

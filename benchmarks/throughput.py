@@ -1,11 +1,12 @@
-"""The cost of prediction over tokenizing and the bare encoder; and one long document in bounded memory, linear time.
+"""The cost of prediction over tokenizing and the bare encoder, by stage; and one long document in bounded memory.
 
     python benchmarks/throughput.py --data $WINGSPAN_DATA --encoder-folder $WINGSPAN_ENCODERS/all-MiniLM-L6-v2 \
         --output benchmarks/results/throughput.jsonl --commit $(git rev-parse --short HEAD)
 
-On the CPU: texts to entities (`Recognizer.predict`, its cache of words emptied before each round) against the fast
-tokenizer plus the bare encoder's forward pass over the same words in the same length-sorted batches. On a GPU: tensors
-to scores against the bare forward pass over the same tensors, with the end-to-end ratio beside it. One JSON line a row.
+Texts, or texts that are already words, to entities (`Recognizer.predict`, as if it had never seen a word of them)
+against the fast tokenizer plus the bare encoder's forward pass in the same number type, in batches that are sorted by
+length. Each stage is also measured alone, the device waited for: what overlaps in a prediction is added up there. One
+JSON line a row.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import argparse
 import json
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import cycle, islice
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -27,117 +29,129 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from measuring import forget_peak, memory, take_turns, untrained, versions
-from wingspan.batch import batches, shape_of
+from measuring import Timing, forget_peak, memory, take_turns, untrained, versions
 from wingspan.corpora.formats import read
-from wingspan.model import tensors
-from wingspan.recognizer import Recognizer
-from wingspan.text import Document, Entity, Sentence
+from wingspan.corpora.segment import segment_rows
+from wingspan.recognizer import ON_CPU, ON_GPU, Pooled, Recognizer
+from wingspan.recognizer.documents import PartialDocument, as_document, finished
+from wingspan.recognizer.precision import computing_in
+from wingspan.text import Document, Entity
 
-SYSTEMS = (("bundling/bl-span", 8), ("bundling/bl-span", 16), ("bundling/bl-seq", 8))
+ON_CPU_SYSTEMS = (("bundling/bl-span", 8), ("bundling/bl-span", 16), ("bundling/bl-seq", 8))
+ON_GPU_SYSTEMS = (("bundling/bl-span", 8), ("bundling/bl-seq", 8), ("deep_span/proposals", 8), ("discontinuous", 8))
+FLOOR_BATCH = {"cpu": 32, "cuda": 128}
 Row = dict[str, Any]
+Texts = Sequence[str] | Sequence[list[str]]  # raw, or words
 
 
 def documents_of(folder: Path, count: int) -> list[Document]:
-    """The first sentences of a corpus' test and dev part, as raw texts with their gold labels."""
+    """The first sentences of a corpus' test, dev and training part, as raw texts with their gold labels."""
     found: list[Document] = []
-    for part in ("test", "dev"):
-        path = next(path for path in (folder / f"{part}.jsonl", folder / f"{part}.jsonl.gz") if path.exists())
-        found += [Document(d.id, d.text, d.entities) for d in read(path)]
+    for part in ("test", "dev", "train"):
+        if len(found) < count:
+            path = next(path for path in (folder / f"{part}.jsonl", folder / f"{part}.jsonl.gz") if path.exists())
+            found += [Document(d.id, d.text, d.entities) for d in read(path)]
     return found[:count]
 
 
-def groups_of(model: Recognizer, texts: list[str], batch_size: int) -> list[list[Sentence]]:
-    """The batches that prediction makes of the texts."""
-    sentences = [s for number, text in enumerate(texts) for s in model.segment(Document(str(number), text))]
-    measure = model.learner.model.encoder.tokenize.measure
-    lengths = [sum(measure(sentence.words)) for sentence in sentences]
-    cut = batches(lengths, batch_size, budget=model.recipe.train.budget)
-    return [[sentences[at] for at in batch] for batch in cut]
-
-
 class Bare:
-    """The floor: what anyone would run who wants the encoder's vectors of these words."""
+    """The floor: what anyone would run who wants the encoder's vectors of these texts."""
 
-    def __init__(self, folder: str, device: str) -> None:
+    def __init__(self, folder: str, device: str, dtype: torch.dtype) -> None:
         self.device = device
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
+        model = AutoModel.from_pretrained(folder, dtype=dtype, add_pooling_layer=False)
         self.model = model.eval().to(device)
 
     @torch.inference_mode()
-    def texts(self, groups: list[list[list[str]]]) -> None:
-        """Words to vectors."""
-        for words in groups:
-            inputs = self.tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
+    def __call__(self, texts: Texts, batch_size: int) -> None:
+        """Texts to vectors."""
+        ordered: list[Any] = sorted(texts, key=len, reverse=True)
+        for at in range(0, len(ordered), batch_size):
+            batch, words = ordered[at : at + batch_size], not isinstance(ordered[0], str)
+            limits = {"padding": True, "truncation": True, "max_length": 512}
+            inputs = self.tokenizer(batch, is_split_into_words=words, return_tensors="pt", **limits)
             self.model(**inputs.to(self.device))
 
-    @torch.inference_mode()
-    def tensors(self, groups: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
-        """Tensors to vectors."""
-        for tokens, mask in groups:
-            self.model(input_ids=tokens, attention_mask=mask)
 
-
-def predicting(model: Recognizer, texts: list[str], batch_size: int) -> Callable[[], list[Document]]:
+def predicting(model: Recognizer, texts: Texts, batch_size: int | None = None) -> Callable[[], list[Document]]:
     """End to end, as if these words had never been seen."""
+    words = not isinstance(texts[0], str)
 
     def work() -> list[Document]:
-        model.collate.tokenize.cache.clear()
-        shape_of.cache_clear()
-        return model.predict(texts, batch_size=batch_size)
+        model.learner.model.encoder.tokenize.forget()
+        return model.predict(texts, batch_size=batch_size, is_split_into_words=words)
 
     return work
 
 
+def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
+    """Seconds of each stage by itself."""
+    seconds: dict[str, float] = {}
+
+    def clocked(name: str, work: Callable[[], Any]) -> Any:
+        timing, results = Timing(model.device.type == "cuda"), []
+        timing.run(lambda: results.append(work()))
+        seconds[name] = timing.wall[0]
+        return results[0]
+
+    tokenize, split = model.learner.model.encoder.tokenize, not isinstance(texts[0], str)
+    documents = clocked("read", lambda: [as_document(text, number, split) for number, text in enumerate(texts)])
+    segmented = [lambda: list(segment_rows(documents, model.recipe.segments, tokenize.table, gold=False))] * 2
+    tokenize.forget()
+    clocked("segment and tokenize", segmented[0])  # with words that were never seen
+    rows = clocked("segment", segmented[1])
+    unfinished = deque(PartialDocument(document, segmented=True) for document in documents)
+    pool, number = [], 0
+    for sentence in rows:
+        if sentence is not None:
+            unfinished[number].open_sentences += 1
+            pool.append(Pooled(unfinished[number], sentence))
+        number += sentence is None
+    batch_size = (ON_CPU if model.device.type == "cpu" else ON_GPU).batch_size
+    cut = clocked("sort", lambda: list(model._batches(pool, batch_size)))
+    clocked("collate", lambda: [model.collate.inputs([pooled.sentence for pooled in batch]) for batch in cut])
+    with computing_in(model.number_type, model.device):
+        asked = clocked("collate and device", lambda: [one for batch in cut for one in model._ask(batch, None)])
+
+    def decoded() -> int:
+        for one in asked:
+            model._answer(one, None)
+        return len(list(finished(unfinished, model.recipe.overlap)))
+
+    assert clocked("decode", decoded) == len(documents)
+    seconds["tokenize"] = seconds.pop("segment and tokenize") - seconds["segment"]
+    seconds["device"] = seconds.pop("collate and device") - seconds["collate"]
+    seconds["collate"] += seconds.pop("sort")
+    names = ("read", "segment", "tokenize", "collate", "device", "decode")
+    return {name: round(seconds[name], 4) for name in names}
+
+
 def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[Row]:
-    """Texts to entities against the floor, for each system."""
+    """Texts and words to entities against the floor, for each system and number type."""
     documents = documents_of(given.data / corpus, given.sentences)
     texts = [document.text for document in documents]
-    bare = Bare(given.encoder_folder, device)
-    for recipe, width in SYSTEMS:
+    inputs: dict[str, Texts] = {"texts": texts, "words": [text.split() for text in texts]}
+    types = {"cpu": [torch.float32], "cuda": [torch.bfloat16, torch.float32]}[device]
+    floors = {dtype: Bare(given.encoder_folder, device, dtype) for dtype in types}
+    systems = given.systems or {"cpu": ON_CPU_SYSTEMS, "cuda": ON_GPU_SYSTEMS}[device]
+    where = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    for recipe, width in systems:
         model = untrained(recipe, given.encoder_folder, documents, width, device)
-        groups = groups_of(model, texts, given.batch_size)
-        words = [[list(sentence.words) for sentence in group] for group in groups]
-        ours = predicting(model, texts, given.batch_size)
-        row = take_turns(lambda words=words: bare.texts(words), ours, given.rounds)
-        found = sum(len(document.entities) for document in ours())
-        name = f"{corpus}: {len(texts)} sentences, {recipe}, width {width}, batch {given.batch_size}"
-        yield {"name": name, "device": device, **row, "words": sum(len(s) for g in words for s in g), "found": found}
-
-
-def on_gpu(given: argparse.Namespace, corpus: str) -> Iterator[Row]:
-    """Tensors to scores against the bare forward pass, for each system, batch size and precision."""
-    documents = documents_of(given.data / corpus, given.sentences)
-    texts = [document.text for document in documents]
-    bare = Bare(given.encoder_folder, "cuda")
-    torch.set_float32_matmul_precision("high")  # tf32, for both sides
-    for recipe, width in SYSTEMS:
-        model = untrained(recipe, given.encoder_folder, documents, width, "cuda")
-        reader: Any = model.learner.objectives[model.recipe.read_with]
-        for batch_size in (32, 128):
-            groups = groups_of(model, texts, batch_size)
-            words = [[list(sentence.words) for sentence in group] for group in groups]
-            inputs = [tensors(model.collate.inputs(group), "cuda") for group in groups]
-            plain = [(one.tokens, one.token_mask.long()) for one in inputs]
-
-            @torch.inference_mode()
-            def ours(inputs: Any = inputs, model: Recognizer = model, spans: bool = reader.reads_spans) -> None:
-                for one in inputs:
-                    model.learner.model(one, spans=spans)
-
-            for precision in ("tf32", "bf16"):
-                with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
-                    row = take_turns(
-                        lambda plain=plain: bare.tensors(plain), ours, 5 * given.rounds, warm_up=3, on_gpu=True
-                    )
-                    whole = predicting(model, texts, batch_size)
-                    ends = take_turns(lambda words=words: bare.texts(words), whole, 3, on_gpu=True)
-                name = f"{corpus}: tensors to scores, {recipe}, width {width}, batch {batch_size}, {precision}"
-                device = torch.cuda.get_device_name()
-                yield {"name": name, "device": device, **row, **{f"end_to_end_{k}": v for k, v in ends.items()}}
+        for (kind, items), dtype in product(inputs.items(), types):
+            model.number_type = dtype
+            work = predicting(model, items, given.batch_size)
+            floor = partial(floors[dtype], items, FLOOR_BATCH[device])
+            row = take_turns(floor, work, given.rounds, on_gpu=device == "cuda")
+            found = sum(len(document.entities) for document in work())
+            settings = (
+                f"{Path(given.encoder_folder).name}, {recipe}, width {width}, {str(dtype).removeprefix('torch.')}"
+            )
+            name = f"{corpus}: {len(texts)} {kind}, {settings}"
+            facts = {"sentences_per_second": round(len(texts) / row["seconds"]), "found": found}
+            yield {"name": name, "device": where, **row, **facts, "stages": stages(model, items)}
 
 
 def long_documents(given: argparse.Namespace, encoder: str, sizes: tuple[float, ...]) -> Iterator[Row]:
@@ -193,7 +207,7 @@ def rows(given: argparse.Namespace) -> Iterator[Row]:
     """Everything that was asked for."""
     corpora = given.corpora.split(",")
     if torch.cuda.is_available():
-        yield from on_gpu(given, corpora[0])
+        yield from end_to_end(given, corpora[0], "cuda")
     if given.gpu_only:
         return
     for corpus in corpora:
@@ -209,9 +223,10 @@ def main() -> None:
     folder = Path(os.environ.get("WINGSPAN_ENCODERS", ".")) / "all-MiniLM-L6-v2"
     parser.add_argument("--encoder-folder", default=str(folder))
     parser.add_argument("--corpora", default="genia,ncbi-disease", help="folders under --data, comma separated")
+    parser.add_argument("--systems", type=systems_of, help="recipe:width, comma separated; otherwise the usual ones")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--batch-size", type=int, help="otherwise as users predict")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--gpu-only", action="store_true", help="only what needs a GPU")
     parser.add_argument("--commit", default="unknown")
@@ -230,13 +245,17 @@ def main() -> None:
         print(line(row), flush=True)
 
 
+def systems_of(text: str) -> list[tuple[str, int]]:
+    """`bundling/bl-span:8,bundling/bl-seq:8` as pairs."""
+    return [(name, int(width)) for name, _, width in (item.partition(":") for item in text.split(","))]
+
+
 def line(row: Row) -> str:
     """A row for people."""
-    parts = [f"{row['name']:75} {row['seconds']:8.3f} s {row['peak_mb']:7.0f} MB"]
+    parts = [f"{row['name']:90} {row['seconds']:8.3f} s {row['peak_mb']:7.0f} MB"]
     if row["ratio"] is not None:
         parts.append(f"x{row['ratio']:.2f} (cpu x{row['ratio_cpu']:.2f}, {row['spread'][0]} to {row['spread'][1]})")
-    if "end_to_end_ratio" in row:
-        parts.append(f"end to end x{row['end_to_end_ratio']:.2f}")
+        parts.append(", ".join(f"{name} {seconds:.3f}" for name, seconds in row["stages"].items()))
     if "lost" in row:
         parts.append(f"grown {row['grown_mb']:.0f} MB, lost {row['lost']}, doubled or new {row['doubled_or_new']}")
     return "; ".join(parts)

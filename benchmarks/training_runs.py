@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +76,16 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
         corpora = replace(corpora, test=())
     # the papers' tables are on the splits as they were published, leaks and all, unless a plan asks otherwise
     how = {"lexicon": job.get("lexicon"), "on_leak": job.get("on_leak", "allow")}
-    model, _ = run(TrainingJob(recipe, corpora, seed=job["seed"], **how), Console(quiet=True))
+    curve: list[list[float]] = []  # epoch, dev F1 or accuracy
+    watched = TrainingJob(recipe, corpora, seed=job["seed"], watch=partial(note, curve), **how)
+    model, _ = run(watched, Console(quiet=True))
     row = {name: job[name] for name in (*KEY, "commit")}
     row |= {
         "max_width": model.recipe.max_width,
         "overlap": model.recipe.overlap,
         "epochs": model.recipe.train.epochs,
         "dev": overall(model.facts["dev"]),
+        "curve": curve,
         "seconds": round(time.perf_counter() - began, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "versions": model.facts["versions"],
@@ -95,6 +99,13 @@ def train(job: Job, arrange: Callable[[dict[str, Any]], Any] | None = None) -> t
         for part in ("dev",) if job["dev_only"] else ("dev", "test"):
             keep(Path(job["predictions"]), row, part, model.predict(parts[part], batch_size=64))
     return row, model, parts
+
+
+def note(curve: list[list[float]], progress: Any) -> None:
+    """Notes the dev score of an epoch that has ended."""
+    if progress.scores is not None:
+        found = progress.scores.to_dict()
+        curve.append([progress.position.epoch, round(headline({**found, **overall(found)}), 3)])
 
 
 def overall(scores: Row) -> Row:
@@ -137,7 +148,7 @@ def run_jobs(given: argparse.Namespace, jobs: list[Job], work: Callable[[Job], R
         "limit": given.limit,
         "predictions": str(given.predictions) if given.predictions else None,
     }
-    jobs = [{**shared, **job} for job in jobs if key(job) not in done]
+    jobs = [{**shared, **job} for job in {key(job): job for job in jobs}.values() if key(job) not in done]
     given.output.parent.mkdir(parents=True, exist_ok=True)
     spawn = multiprocessing.get_context("spawn")
     began, failed = time.perf_counter(), 0

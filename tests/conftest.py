@@ -17,8 +17,9 @@ SLOW = {
     *("test_adapters", "test_analyze", "test_compress_recipe", "test_deep_recipe", "test_discontinuous_recipe"),
     *("test_experiment", "test_frozen_trainings", "test_fuzz", "test_other_scorers", "test_perturbations"),
     *("test_pretrained", "test_quantization", "test_recipes", "test_round_trip", "test_static_pieces", "test_tune"),
-    *("test_calibrated_model", "test_cli_models", "test_hashed", "test_model_folder", "test_several_corpora"),
-    *("test_packaging", "test_first_hours", "test_typed_spans", "test_vector_cache", "test_windows"),
+    *("test_calibrated_model", "test_cli_models", "test_hashed", "test_hostile_folders", "test_model_folder"),
+    *("test_packaging", "test_first_hours", "test_several_corpora", "test_typed_spans", "test_vector_cache"),
+    *("test_windows",),
 }
 """Modules that take half of the time of all others; `pytest -m "not slow"` leaves them out."""
 
@@ -41,6 +42,19 @@ def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("encoders")
     makers = {"bert": tiny_bert, "roberta": tiny_roberta, "t5": tiny_t5, "bart": tiny_bart}
     return {name: make(root / name) for name, make in makers.items()}
+
+
+@pytest.fixture(scope="session")
+def saved_bert(tmp_path_factory, folders):
+    """The folder of a model with a tiny BERT; do not change what is in it."""
+    from functools import partial
+
+    from trainings import untrained
+    from wingspan.encoders.pretrained import PretrainedEncoder
+
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    untrained("bundling/bl-span", encoder=partial(PretrainedEncoder, name=str(folders["bert"]))).save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(params=["bert", "roberta", "t5", "bart"])

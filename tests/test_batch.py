@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import LABELS, arrays_of, of_length, piece_inputs, sentence, word_inputs
 
-from wingspan.batch import SHAPES, Found, batches, entities_found, gold_spans, shape_of, unit_ranges
+from wingspan.batch import SHAPES, Found, batches, entities_found, gold_spans, narrowed, near_of, shape_of, unit_ranges
 from wingspan.text import Entity, Span
 
 
@@ -52,6 +52,29 @@ def test_gold_spans_in_pieces_and_back():
     (entities,) = entities_found(found, inputs, LABELS)
     assert set(entities) == set(one.entities)
     assert [entity.score for entity in entities] == [0.5, 0.25]
+
+
+@given(data=st.data())
+def test_gold_spans_are_those_of_each_sentence_alone(data):
+    """Sentences of different lengths and pieces; some with context around their reach, which is left out."""
+    sentences, counts = [], []
+    for length in data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)):
+        within = st.tuples(st.integers(0, length - 1), st.integers(1, length)).filter(lambda pair: pair[0] < pair[1])
+        first, past = reach = data.draw(within)
+        inside = within.filter(lambda pair, first=first, past=past: first <= pair[0] and pair[1] <= past)
+        entities = data.draw(st.lists(st.tuples(st.sampled_from(["Drug", "Gene"]), inside), max_size=4))
+        sentences.append(of_length(length, *((label, *span) for label, span in entities), core=reach, reach=reach))
+        counts.append(data.draw(st.lists(st.integers(1, 3), min_size=length, max_size=length)))
+    inputs = arrays_of(piece_inputs(sentences, counts))
+    narrow = narrowed(inputs._replace(near=near_of(inputs)))
+    gold = gold_spans(sentences, narrow, LABELS)
+    for row, one in enumerate(sentences):
+        first, past = unit_ranges(narrow.words[row], int(narrow.unit_mask[row].sum()))
+        labels = {"Drug": 1, "Gene": 2}
+        expected = {(int(first[e.start]), int(past[e.end - 1]), labels[e.label]) for e in one.entities}
+        found = zip(*(part[row].tolist() for part in gold), strict=True)
+        padded = [*((*span, True) for span in sorted(expected)), *[(0, 0, 0, False)] * gold.mask.shape[1]]
+        assert list(found) == padded[: gold.mask.shape[1]]
 
 
 def test_an_empty_batch_of_gold_has_room_for_one():

@@ -5,12 +5,12 @@ import pytest
 import torch
 from tiny import LABELS, of_length, sentence
 
-from wingspan.batch import Collate, Found
+from wingspan.batch import Collate, Found, Gold
 from wingspan.candidates import Sampled
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.layers.lstm import BiLSTM
-from wingspan.model import tensors
+from wingspan.model import Packed, tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Recipe, Term, assemble
 from wingspan.spans.pooled import PooledSpans
@@ -83,7 +83,7 @@ def test_arrays_become_tensors_wherever_they_are():
     found = Found(*(np.arange(2) for _ in range(6)))
     moved = tensors({"a": found, "b": None, "c": "text"}, "cpu")
     assert isinstance(moved["a"], Found)
-    assert all(isinstance(part, torch.Tensor) for part in moved["a"])
+    assert all(isinstance(part, torch.Tensor) for part in moved["a"][:6])
     assert moved["b"] is None
     assert moved["c"] == "text"
 
@@ -103,3 +103,26 @@ def test_a_bidirectional_lstm_is_the_packed_one():
     found = ours(vectors, lengths)
     for row, length in enumerate(lengths.tolist()):
         torch.testing.assert_close(found[row, :length], expected[row, :length], rtol=1e-5, atol=1e-6)
+
+
+def test_a_packed_batch_is_the_batch():
+    """Arrays of all kinds, some empty, some not contiguous, one of them twice, in named tuples and mappings."""
+    numbers = np.arange(12).reshape(3, 4)
+    batch = {
+        "gold": Gold(numbers, numbers[:, ::2], np.zeros((0, 3)), np.arange(5) > 2),
+        "others": {"small": np.float32([0.5, 1.5, 2.5]), "one": np.array(7, dtype=np.int16), "again": numbers},
+        "nothing": None,
+        "words": ("a", "b"),
+    }
+    found, expected = tensors(Packed(batch), "cpu"), tensors(batch, "cpu")
+    assert isinstance(found["gold"], Gold)
+    assert (found["nothing"], found["words"]) == (None, ("a", "b"))
+    pairs = [*zip(found["gold"], expected["gold"], strict=True)]
+    pairs += [(found["others"][name], value) for name, value in expected["others"].items()]
+    for one, other in pairs:
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)
+
+
+def test_a_packed_batch_without_arrays():
+    assert tensors(Packed({"targets": {}}), "cpu") == {"targets": {}}

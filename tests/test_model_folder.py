@@ -5,7 +5,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 import wingspan
 from trainings import entities, untrained
-from wingspan.encoders.pretrained import PretrainedEncoder
 
 TEXT = "Aspirin lowers BRCA1 in the cell ."
 
@@ -28,13 +26,6 @@ def saved(tmp_path_factory) -> Path:
 @pytest.fixture
 def folder(saved, tmp_path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "model"))
-
-
-@pytest.fixture(scope="module")
-def saved_bert(tmp_path_factory, folders) -> Path:
-    folder = tmp_path_factory.mktemp("saved") / "model"
-    untrained("bundling/bl-span", encoder=partial(PretrainedEncoder, name=str(folders["bert"]))).save_pretrained(folder)
-    return folder
 
 
 def change(path: Path, edit) -> None:

@@ -30,13 +30,6 @@ def folder(saved, tmp_path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "model"))
 
 
-@pytest.fixture(scope="module")
-def saved_bert(tmp_path_factory, folders) -> Path:
-    folder = tmp_path_factory.mktemp("saved") / "model"
-    untrained("bundling/bl-span", encoder=partial(PretrainedEncoder, name=str(folders["bert"]))).save_pretrained(folder)
-    return folder
-
-
 def test_labels_with_odd_names_survive(tmp_path):
     labels = ("cell line", "part", "record", "💊", "מחלה", "a\u200bb", 'quo"te', "new\nline", "")
     model = untrained(labels=labels)

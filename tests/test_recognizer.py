@@ -13,7 +13,7 @@ from trainings import alike, dev_documents, entities, train_documents, untrained
 from wingspan.corpora.formats import read, write
 from wingspan.corpora.segment import Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.recognizer import POOL_SENTENCES, Recognizer
+from wingspan.recognizer import ON_CPU, Recognizer
 from wingspan.text import Document, Entity, Span
 
 TEXTS = [document.text for document in dev_documents(6)] + ["", "Aspirin.", " \n\t ", "BRCA1 in the cell . " * 30]
@@ -186,9 +186,9 @@ def test_a_stream_is_lazy(model, text):
     stream = model.predict_stream(f"{text} " if next(read) % 2 else text for _ in count())
     found = list(islice(stream, 5))
     assert [document.id for document in found] == ["0", "1", "2", "3", "4"]
-    assert next(read) <= POOL_SENTENCES + 2
+    assert next(read) <= ON_CPU.sentences + 2
     list(islice(stream, 2000))
-    assert next(read) <= 2005 + POOL_SENTENCES + 2
+    assert next(read) <= 2005 + ON_CPU.sentences + 2
 
 
 def test_empty_texts_behind_a_waiting_one_do_not_pile_up(model):
@@ -201,13 +201,13 @@ def test_empty_texts_behind_a_waiting_one_do_not_pile_up(model):
             yield ""
 
     assert next(model.predict_stream(texts())).entities is not None
-    assert next(read) <= POOL_SENTENCES
+    assert next(read) <= ON_CPU.sentences
 
 
 def test_a_stream_gives_what_a_list_gives(model, monkeypatch):
     texts = [document.text for document in train_documents(8)]
     expected = entities(model.predict(texts))
-    monkeypatch.setattr("wingspan.recognizer.POOL_SENTENCES", 3)
+    monkeypatch.setattr("wingspan.recognizer.ON_CPU", ON_CPU._replace(sentences=3))
     assert alike(model.predict(texts), list(model.predict_stream(iter(texts))))
     assert [[e[:2] for e in d] for d in entities(model.predict(texts))] == [[e[:2] for e in d] for d in expected]
 

@@ -6,11 +6,12 @@ A unit is a word, or a piece where the encoder works on pieces. Legend: B senten
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from wingspan.corpora.word_table import WordTable
 from wingspan.labels import LabelSet
 from wingspan.text import Entity, Sentence, Span
 
@@ -50,19 +51,78 @@ class Inputs(NamedTuple):
     near: Near | None = None  # if some units are only context
 
 
+MOST_WORDS = 200_000  # of a table; then a new one is begun, so that endless streams fill no memory
+
+
 class Tokenize(ABC):
-    """The CPU side of an encoder: picklable, without weights, used by data-loader workers."""
+    """The CPU side of an encoder: picklable, without weights. Each word is cut once; sentences are gathered."""
 
-    max_length: int  # the most pieces one input may have
+    max_length: int  # the most places one input may have
     unit: Literal["word", "piece"] = "word"  # what one vector represents, and in what widths of spans are counted
+    front: Sequence[int] = ()  # tokens before the first word
+    padding: int = 0  # the token after the last
+    fewest_tokens: int = 1  # in a batch of sentences without words
+    _table: WordTable | None = None
 
     @abstractmethod
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """Sentences as arrays."""
+    def cut(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
+        """The tokens of each word, at least one."""
 
-    @abstractmethod
+    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> Sequence[int]:
+        """How many places of a window each word takes, so that windows respect `max_length`; one for each token."""
+        return list(map(len, tokens))
+
+    def endings(self, datasets: Sequence[str]) -> Array:
+        """The tokens after the last word, by the corpus of each sentence; none by default.  (B, n)"""
+        return np.empty((len(datasets), 0), dtype=np.int64)
+
+    def table(self) -> WordTable:
+        """The words met so far, with their tokens."""
+        table = self._table
+        if table is None or len(table) >= MOST_WORDS:
+            self._table = table = WordTable(self.cut, self.places, shape_of)
+        return table
+
+    def forget(self) -> None:
+        """Begins a new table."""
+        self._table = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_table"}
+
     def measure(self, words: Sequence[str]) -> list[int]:
-        """The number of pieces of each word, so that windows respect `max_length`."""
+        """How many places of a window each word takes."""
+        table = self.table()
+        sizes: list[int] = table.sizes(table.numbers(words)).tolist()
+        return sizes
+
+    def lengths(self, sentences: Sequence[Sentence]) -> Array:
+        """How many places each sentence takes.  (B,)"""
+        table = self.table()
+        rows = numbers_in(table, sentences)
+        return sums(table.sizes(joined(rows)), lengths_of(rows))
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
+        """Sentences as arrays: the tokens of their words, one after the other, between those at the front and end."""
+        table = self.table()
+        rows = numbers_in(table, sentences)
+        words, num_words = joined(rows), lengths_of(rows)  # (W,), (B,)
+        counts = table.counts(words)
+        num_tokens = sums(counts, num_words)
+        front, endings = len(self.front), self.endings([sentence.dataset for sentence in sentences])
+        past = front + num_tokens[:, None]  # (B, 1)
+        at = np.arange(max([*(past + endings.shape[1]).flatten().tolist(), self.fewest_tokens]))
+        inside = (at >= front) & (at < past)  # (B, T)
+        tokens = np.full(inside.shape, self.padding, dtype=np.int64)
+        tokens[:, :front] = self.front
+        tokens[inside] = table.tokens(words)
+        tokens[np.arange(len(rows))[:, None], past + np.arange(endings.shape[1])] = endings
+        units = units_of(sentences, table.shapes(words), num_words, counts if self.unit == "piece" else None)
+        owner = np.full(inside.shape, units["unit_mask"].shape[1], dtype=np.int64)
+        owner[inside] = (
+            places_within(num_tokens) if self.unit == "piece" else np.repeat(places_within(num_words), counts)
+        )
+        return Inputs(tokens=tokens, token_mask=at < past + endings.shape[1], unit_of_token=owner, **units)
 
 
 class Gold(NamedTuple):
@@ -136,7 +196,6 @@ def narrowed(inputs: Inputs) -> Inputs:
 SHAPES = ("lower", "Title", "UPPER", "mIxed", "digit", "punctuation", "other")
 
 
-@lru_cache(maxsize=100_000)
 def shape_of(word: str) -> int:
     """The shape of a word, as an index into `SHAPES`, which an uncased tokenizer loses."""
     if word.isdigit():
@@ -152,28 +211,84 @@ def shape_of(word: str) -> int:
     return 1 if word[0].isupper() and word[1:].islower() else 3
 
 
-def word_units(sentences: Sequence[Sentence]) -> dict[str, Array]:
-    """The fields of `Inputs` for encoders that give one vector per word."""
-    longest = max([len(sentence.words) for sentence in sentences] + [1])
-    mask = np.zeros((len(sentences), longest), dtype=bool)
-    shapes = np.full((len(sentences), longest + 1), len(SHAPES), dtype=np.int64)
-    for row, sentence in enumerate(sentences):
-        mask[row, : len(sentence.words)] = True
-        shapes[row, : len(sentence.words)] = [shape_of(word) for word in sentence.words]
+def units_of(
+    sentences: Sequence[Sentence], shapes: Array, num_words: Array, pieces: Array | None = None
+) -> dict[str, Array]:
+    """The fields of `Inputs` for units: words, or pieces where the number of each word's `pieces` is given.
+
+    `shapes` and `pieces` are those of all words, sentence after sentence.
+    """
+    num_units = num_words if pieces is None else sums(pieces, num_words)
+    longest = max([*num_units.tolist(), 1])
+    at = np.arange(longest)
+    mask = at < num_units[:, None]  # (B, L)
     core = np.array([sentence.core for sentence in sentences], dtype=np.int64).reshape(-1, 2)
     reach = np.array([sentence.reach for sentence in sentences], dtype=np.int64).reshape(-1, 2)
+    of_units = np.full((len(mask), longest + 1), len(SHAPES), dtype=np.int64)
+    if pieces is None:
+        words, starts, ends = np.broadcast_to(at, mask.shape).copy(), mask.copy(), mask.copy()
+        of_units[:, :-1][mask] = shapes
+    else:
+        edges = np.concatenate([[0], pieces.cumsum()])  # the first piece of each word, and one past the last
+        words = np.broadcast_to(np.maximum(num_words - 1, 0)[:, None], mask.shape).copy()
+        words[mask] = np.repeat(places_within(num_words), pieces)
+        starts, ends = np.zeros((2, *mask.shape), dtype=bool)
+        flags = np.zeros((2, edges[-1]), dtype=bool)
+        flags[0, edges[:-1]], flags[1, edges[1:] - 1] = True, True
+        starts[mask], ends[mask] = flags
+        of_units[:, :-1][mask] = np.repeat(shapes, pieces)
+        first = (num_words.cumsum() - num_words)[:, None]  # the first word of each sentence
+        core, reach = (edges[first + bounds] - edges[first] for bounds in (core, reach))
     return {
         "unit_mask": mask,
-        "words": np.broadcast_to(np.arange(longest), mask.shape).copy(),
-        "starts": mask.copy(),
-        "ends": mask.copy(),
-        "shapes": shapes,
+        "words": words,
+        "starts": starts,
+        "ends": ends,
+        "shapes": of_units,
         "core": core,
         "reach": reach,
-        "opens": mask & within(core, longest),
-        "closes": mask & within(reach, longest),
+        "opens": starts & within(core, longest),
+        "closes": ends & within(reach, longest),
         "dataset": np.zeros(len(sentences), dtype=np.int64),
     }
+
+
+# Rows of different lengths, one after the other
+
+
+def numbers_in(table: WordTable, sentences: Sequence[Sentence]) -> list[Array]:
+    """The numbers of each sentence's words; of a sentence that was not made with this table they are looked up."""
+    rows = [sentence.numbers if sentence.table is table else None for sentence in sentences]
+    others = [at for at, row in enumerate(rows) if row is None]
+    if others:
+        words = [sentences[at].words for at in others]
+        found = table.numbers(list(chain.from_iterable(words)))
+        for at, row in zip(others, np.split(found, np.cumsum([len(row) for row in words])[:-1]), strict=True):
+            rows[at] = row
+    return rows
+
+
+def joined(rows: Sequence[Array]) -> Array:
+    """The rows as one array."""
+    return np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
+
+
+def lengths_of(rows: Sequence[Array]) -> Array:
+    """The lengths of the rows."""
+    return np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def sums(values: Array, lengths: Array) -> Array:
+    """The sum of each row, of rows of these lengths, one after the other."""
+    running = np.concatenate([[0], values.cumsum()])
+    ends = lengths.cumsum()
+    return running[ends] - running[ends - lengths]
+
+
+def places_within(lengths: Array) -> Array:
+    """The place of each value in its row, of rows of these lengths, one after the other."""
+    ends = lengths.cumsum()
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
 
 
 def within(bounds: Array, length: int) -> Array:
@@ -189,18 +304,32 @@ def unit_ranges(units_to_words: Array, num_units: int) -> tuple[Array, Array]:
     return np.searchsorted(real, words, "left"), np.searchsorted(real, words, "right")
 
 
+def labeled_spans(sentence: Sentence, labels: LabelSet) -> list[tuple[int, int, int]]:
+    """The contiguous entities of a sentence, each once, in order: start and end in words, and class.
+
+    Labels unknown to the model are left out.
+    """
+    spans = set()
+    for entity in sentence.entities:
+        if not entity.discontinuous and (label := labels.id(sentence.dataset, entity.label)) is not None:
+            spans.add((*entity.spans[0], label))
+    return sorted(spans)
+
+
 def gold_spans(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet) -> Gold:
-    """The contiguous gold entities of each sentence as units and classes; labels unknown to the model are left out."""
-    rows: list[list[tuple[int, int, int]]] = []
-    for row, sentence in enumerate(sentences):
-        first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
-        spans = set()
-        for entity in sentence.entities:
-            label = labels.id(sentence.dataset, entity.label)
-            if label is not None and not entity.discontinuous:
-                spans.add((int(first[entity.start]), int(past[entity.end - 1]), label))
-        rows.append(sorted(spans))
-    return padded_spans(rows)
+    """The contiguous gold entities of each sentence as units and classes."""
+    return in_units(padded_spans([labeled_spans(sentence, labels) for sentence in sentences]), inputs)
+
+
+def in_units(spans: Gold, inputs: Inputs) -> Gold:
+    """Spans of words as spans of units."""
+    # the words of all sentences in one row, so that one search finds the units of all spans
+    row = np.arange(len(inputs.words))[:, None] * (int(inputs.words.max(initial=0)) + 1)  # (B, 1)
+    owner = (row + inputs.words)[inputs.unit_mask]
+    before = np.searchsorted(owner, row)  # (B, 1) the units of earlier sentences
+    start = np.searchsorted(owner, row + spans.start) - before
+    end = np.searchsorted(owner, row + spans.end - 1, "right") - before
+    return spans._replace(start=np.where(spans.mask, start, 0), end=np.where(spans.mask, end, 0))
 
 
 def padded_spans(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Gold:
@@ -216,7 +345,7 @@ def padded_spans(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Gold:
 
 
 class Found(NamedTuple):
-    """The spans that an objective predicts, in units, for any number of sentences."""
+    """The spans that an objective predicts, in units, for any number of sentences; tensors first, then arrays."""
 
     sentence: Array  # (N,) row of the batch
     start: Array  # (N,)
@@ -224,23 +353,45 @@ class Found(NamedTuple):
     label: Array  # (N,) class ids
     score: Array  # (N,) decides which of two clashing entities is kept
     calibrated: Array | None = None  # (N,) the score that users see, if the model is calibrated
+    total: Array | None = None  # () how many were found, where N is fixed: fewer than N, or more than fit
+
+    def without_padding(self) -> "Found | None":
+        """As arrays, only what was found; None if that is more than there was room for."""
+        if self.total is None:
+            return self
+        if self.total > len(self.start):
+            return None
+        return Found(*(None if part is None else part[: self.total] for part in self[:-1]))
 
 
 CALIBRATED = "calibrated"  # the key of `Entity.meta` with the score that users will see, until clashes are decided
 
 
-def entities_found(found: Found, inputs: Inputs, labels: LabelSet) -> list[list[Entity]]:
-    """Found spans as entities in words, sentence by sentence. `inputs` are arrays, as the tokenizer made them."""
+def entities_found(
+    found: Found, inputs: Inputs, labels: LabelSet, sentences: Sequence[Sentence] | None = None
+) -> list[list[Entity]]:
+    """Found spans as entities, sentence by sentence: in words, or where `sentences` are given in their characters.
+
+    `found` and `inputs` are arrays.
+    """
+    first, last = inputs.words[found.sentence, found.start], inputs.words[found.sentence, found.end - 1]
+    if sentences is None:
+        start, end = first, last + 1
+    else:
+        offsets = [sentence.offsets for sentence in sentences]
+        before = np.cumsum([0, *map(len, offsets)])[found.sentence]  # the words of earlier sentences
+        characters = joined(offsets)
+        start, end = characters[before + first, 0], characters[before + last, 1]
     names = labels.answers
-    sentences: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
-    columns = [part.tolist() for part in found if part is not None]
-    for row, start, end, label, score, *calibrated in zip(*columns, strict=True):
-        name = names[inputs.dataset[row]][label]
+    entities: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
+    shown = [] if found.calibrated is None else [found.calibrated]
+    columns = (found.sentence, inputs.dataset[found.sentence], found.label, start, end, found.score, *shown)
+    for row, dataset, label, begin, past, score, *calibrated in zip(*(c.tolist() for c in columns), strict=True):
+        name = names[dataset][label]
         assert name is not None, "an objective never predicts nothing as an entity"
-        words = inputs.words[row]
-        span = Span(int(words[start]), int(words[end - 1]) + 1)
-        sentences[row].append(Entity(name, (span,), score, {CALIBRATED: calibrated[0]} if calibrated else {}))
-    return sentences
+        meta = {CALIBRATED: calibrated[0]} if calibrated else {}
+        entities[row].append(Entity(name, (Span(begin, past),), score, meta))
+    return entities
 
 
 def batches(

@@ -4,22 +4,27 @@ Everything is written under temporary names and then renamed: a full disk or a k
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import nn
 
+from wingspan.encoders.loading import check_folder, fetch
 from wingspan.evaluation.calibration import Calibration
-from wingspan.files import atomic_path, atomic_write, brief
+from wingspan.files import atomic_path, atomic_write, brief, stored_object
 from wingspan.labels import LabelSet
+from wingspan.layers.allowance import allowance, weights_in
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
 from wingspan.recipe_json import as_json, from_json
 
 FORMAT = 1
+WEIGHTS = "model.safetensors"
 CALIBRATION = "calibration.json"
 
 
@@ -35,25 +40,22 @@ def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> No
             raise
         raise OSError(f"{folder}: the encoder's files could not be written ({brief(error)})") from error
     with learner.model.encoder.plain():
-        write_weights(folder / "model.safetensors", predictor(learner))
+        write_weights(folder / WEIGHTS, predictor(learner))
 
 
-def load(folder: Path, parts: Sequence[str] = ()) -> tuple[Recipe, LabelSet, Learner]:
-    """The recipe, labels and weights of a model folder. No code from the folder is run."""
-    recipe, labels, learner = rebuild(folder, parts)
-    read_weights(folder / "model.safetensors", learner)
-    return recipe, labels, learner
-
-
-def rebuild(
-    folder: Path, parts: Sequence[str] = (), studied: Mapping[str, Any] | None = None
+def load(
+    folder: Path, parts: Sequence[str] = (), weights: str = WEIGHTS, studied: Mapping[str, Any] | None = None
 ) -> tuple[Recipe, LabelSet, Learner]:
-    """The model of a folder without its weights: with `studied`, all objectives, else only those that predict."""
+    """The recipe, labels and model of a folder; with `studied`, all objectives, else only those that predict.
+
+    No code from the folder is run, and nothing is built that is far larger than the weights.
+    """
+    check_folder(folder)
     if not (folder / "recipe.json").is_file():
         raise ValueError(
             f"{folder}: no model here (recipe.json is missing); give the --output folder of a training run"
         )
-    saved = read_object(folder / "recipe.json")
+    saved = stored_object(folder / "recipe.json")
     if saved.get("format") != FORMAT:
         raise ValueError(
             f"{folder / 'recipe.json'}: format {saved.get('format')!r} is unknown; it needs a newer wingspan"
@@ -61,29 +63,31 @@ def rebuild(
     recipe = from_json(saved.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
-    stored = read_object(folder / "labels.json")
+    stored = stored_object(folder / "labels.json")
     try:
         labels = LabelSet.from_dict(stored)
     except ValueError as error:
         raise ValueError(f"{folder / 'labels.json'}: damaged ({error}); copy or train the model again") from None
     part: Any = recipe.encoder
+    with reading_weights(folder / weights):
+        size = weights_in(folder / weights)
     try:
-        encoder = part.func.rebuild(folder, **part.keywords)
-        learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
-    except (AssertionError, KeyError, RuntimeError, TypeError) as error:  # by parts with wrong settings
+        with allowance(size):
+            encoder = part.func.rebuild(folder, **part.keywords)
+            learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
+    except Exception as error:  # parts with wrong settings raise anything
+        if isinstance(error, ValueError | OSError):
+            raise
         raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({brief(error)})") from error
+    read_weights(folder / weights, learner)
     return recipe, labels, learner
 
 
 def download(name: str, revision: str | None) -> Path:
     """A model from the hub, as a folder: only data files are fetched."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
     try:
-        patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
-        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        return fetch(name, revision, ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"])
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise ValueError(f"{name}: neither a model folder nor a hub id that can be reached ({brief(error)})") from error
 
 
@@ -105,10 +109,17 @@ def write_weights(path: Path, module: nn.Module) -> None:
 
 def read_weights(path: Path, module: nn.Module) -> None:
     """Fills a module with saved weights."""
+    with reading_weights(path):
+        load_model(module, str(path), strict=True)
+
+
+@contextmanager
+def reading_weights(path: Path) -> Iterator[None]:
+    """Says in one sentence that a file of weights is missing or damaged."""
     if not path.is_file():
         raise ValueError(f"{path}: the weights are missing; copy the whole model folder")
     try:
-        load_model(module, str(path), strict=True)
+        yield
     except (SafetensorError, RuntimeError) as error:
         raise ValueError(
             f"{path}: the weights do not fit or are damaged ({brief(error)}); copy or train the model again"
@@ -124,24 +135,6 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file completely or not at all."""
     with atomic_write(path) as file:
         file.write(text)
-
-
-def read_json(path: Path) -> Any:
-    """A JSON file of a model folder."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"{path}: missing; copy the whole model folder") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: damaged ({error}); copy or train the model again") from error
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON file of a model folder that holds an object."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise ValueError(f"{path}: damaged (no JSON object); copy or train the model again")
-    return value
 
 
 def model_card(

@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from operator import attrgetter
+from operator import attrgetter, le
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,6 +25,9 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
 
     Not the heuristic of Fu et al., whose code always keeps the last span: see docs/papers.md, Bundling.
     """
+    ordered = sorted(entities, key=reading_order)
+    if apart(ordered):
+        return tuple(ordered)
     best: dict[Entity, Entity] = {}  # repeated entities count once, with their highest score
     for entity in entities:
         if entity not in best or entity.score > best[entity].score:
@@ -44,6 +47,13 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
                 widest = max(widest, entity.end - entity.start)
         kept.extend(sorted(chosen, key=reading_order))
     return tuple(kept)
+
+
+def apart(ordered: Sequence[Entity]) -> bool:
+    """Whether each entity ends before the next begins."""
+    starts = [entity.spans[0][0] for entity in ordered]
+    ends = [entity.spans[0][1] if len(entity.spans) == 1 else entity.end for entity in ordered]
+    return all(map(le, ends, starts[1:]))
 
 
 def clusters(ordered: Sequence[Entity]) -> Iterator[list[Entity]]:
@@ -123,6 +133,14 @@ class Linkable(NamedTuple):
     distance: Array  # (BUCKETS,) added to the score, by the distance between two fragments
     core: Array  # (B, 2) units of each sentence in which an entity must begin
     temperature: float = 1.0  # of the calibrated scores
+
+    def without_padding(self) -> "Linkable | None":
+        """As arrays, only the fragments that were found; None if these are more than there was room for."""
+        found = self.found.without_padding()
+        if found is None:
+            return None
+        number = len(found.start)
+        return self._replace(found=found, left=self.left[:number], right=self.right[:number])
 
 
 def buckets(gap: Array) -> Array:

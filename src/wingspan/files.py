@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import tomllib
 import warnings
 import zlib
@@ -237,6 +238,61 @@ def _parse_json(text: str) -> Any:
         raise ValueError("an escape \\ud... stands alone; write both halves of the character") from error
     except RecursionError as error:
         raise ValueError("JSON nested too deep to read") from error
+    return value
+
+
+# Files of a model folder, which may come from anybody: nothing else is opened, and no more than a model needs
+
+MODEL_SUBFOLDERS = ("encoder", "additional_chat_templates")
+LARGEST_FILE = 256 * 2**20  # bytes, weights aside; the tokenizer of 250,000 pieces takes 20 MB
+DEEPEST_JSON = 64
+
+
+def check_model_folder(folder: Path, within: Path | None = None) -> None:
+    """Refuses a pipe, a device, or a link out of the folder (or out of `within`): reading it may never end."""
+    root = (within or folder).resolve()
+    for place in (folder, *(folder / name for name in MODEL_SUBFOLDERS)):
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            try:
+                real = path.resolve(strict=True)
+            except (OSError, RuntimeError):  # the latter for links in a circle, before Python 3.13
+                raise ValueError(f"{path}: a link that leads nowhere; remove it, or copy the file here") from None
+            read = not real.is_dir() or path.name in MODEL_SUBFOLDERS
+            if read and not (real.is_dir() or stat.S_ISREG(real.stat().st_mode)):
+                raise ValueError(f"{path}: no regular file but a pipe, device or socket, which no model has; remove it")
+            if read and not real.is_relative_to(root):
+                raise ValueError(f"{path}: a link that leaves the model folder; copy the file here in its place")
+
+
+def check_size(path: Path) -> None:
+    """Refuses a file that would fill the memory."""
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"{path.name} is larger than {LARGEST_FILE // 2**20} MB")
+
+
+def stored_json(path: Path) -> Any:
+    """A JSON file of a model folder."""
+    try:
+        check_size(path)
+        value = json.loads(path.read_text(encoding="utf-8"))
+        level, depth = [value], 0
+        while level := [part for part in level if isinstance(part, dict | list)]:
+            depth += 1
+            if depth > DEEPEST_JSON:
+                raise ValueError(f"nested deeper than {DEEPEST_JSON} levels")
+            level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    except (FileNotFoundError, IsADirectoryError):
+        raise ValueError(f"{path}: missing; copy the whole model folder") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: damaged ({brief(error)}); copy or train the model again") from error
+    return value
+
+
+def stored_object(path: Path) -> dict[str, Any]:
+    """A JSON file of a model folder that holds an object."""
+    value = stored_json(path)
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: damaged (no JSON object); copy or train the model again")
     return value
 
 

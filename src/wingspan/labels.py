@@ -74,9 +74,7 @@ class LabelSet:
 
     def id(self, dataset: str, label: str) -> int | None:
         """The class of a label, or None if the corpus does not have it."""
-        if label not in self.types[self.known(dataset)]:
-            return None
-        return self._classes[self._block(dataset), label]
+        return self._ids[self.known(dataset)].get(label)
 
     def meanings(self) -> tuple[tuple[str, str | None], ...]:
         """The corpus ("" if all share their labels) and the label of each class; None for "nothing"."""
@@ -126,6 +124,13 @@ class LabelSet:
     @cached_property
     def _classes(self) -> dict[tuple[str, str | None], int]:
         return {meaning: at for at, meaning in enumerate(self.meanings())}
+
+    @cached_property
+    def _ids(self) -> dict[str, dict[str, int]]:
+        return {
+            corpus: {label: self._classes[self._block(corpus), label] for label in labels}
+            for corpus, labels in self.types.items()
+        }
 
     def _block(self, dataset: str) -> str:
         return "" if self.shared else self.known(dataset)

@@ -1,12 +1,14 @@
 """Encoder, candidates, spans, head, in that order: one forward pass from inputs to states."""
 
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wingspan.batch import Gold, Inputs, narrowed
+from wingspan.batch import Array, Gold, Inputs, narrowed
 from wingspan.candidates import CandidatePolicy, Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.heads import Head
@@ -104,10 +106,71 @@ def listed(gold: Gold) -> Candidates:
 
 def tensors(value: Any, device: torch.device | str) -> Any:
     """Arrays to tensors on a device, through named tuples and mappings: the one place where numpy becomes torch."""
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(value).to(device, non_blocking=True)
+    if isinstance(value, Packed):
+        return value.on(device)
+    return changed(np.ndarray, value, lambda array: torch.from_numpy(array).to(device, non_blocking=True))
+
+
+def fetch(value: Any) -> Callable[[], Any]:
+    """Tensors to arrays, through named tuples and mappings: the one way back.
+
+    Copies from a GPU start at once; the call of the result waits for them.
+    """
+    there: list[Tensor] = []
+    changed(Tensor, value, there.append)
+    here = changed(Tensor, value, lambda tensor: tensor.detach().to("cpu", non_blocking=True))
+    gpu = next((tensor.device for tensor in there if tensor.is_cuda), None)
+    done = None if gpu is None else torch.cuda.current_stream(gpu).record_event(torch.cuda.Event(blocking=True))
+
+    def wait() -> Any:
+        if done is not None:
+            done.synchronize()
+        return changed(Tensor, here, lambda tensor: tensor.numpy())
+
+    return wait
+
+
+def changed(kind: type, value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with all arrays, or all tensors, in it changed."""
+    if isinstance(value, kind):
+        return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(tensors(part, device) for part in value))
-    if isinstance(value, dict):
-        return {name: tensors(part, device) for name, part in value.items()}
+        return type(value)(*(changed(kind, part, change) for part in value))
+    if isinstance(value, Mapping):
+        return {name: changed(kind, part, change) for name, part in value.items()}
     return value
+
+
+class Packed:
+    """A batch whose arrays lie one after the other in pinned memory, so that one copy takes all of them to a GPU.
+
+    Arrays that are copied one by one cost a call each, and from ordinary memory a GPU may make the caller wait.
+    """
+
+    def __init__(self, value: Any) -> None:
+        arrays: list[Array] = []
+        changed(np.ndarray, value, arrays.append)
+        arrays.sort(key=lambda array: (-array.itemsize, array.dtype.str))  # each at a multiple of its own item size
+        self.value = value
+        self.kinds = [list(group) for _, group in groupby(arrays, key=lambda array: array.dtype)]
+        size = sum(array.nbytes for array in arrays)
+        self.room = torch.empty(size, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
+        for arrays, kind in self._kinds(self.room):
+            np.concatenate([array.ravel() for array in arrays], out=kind.numpy())
+
+    def on(self, device: torch.device | str) -> Any:
+        """The batch with tensors on a device, all of them in one block of its memory."""
+        parts = {id(array): part for array, part in self._parts(self.room.to(device, non_blocking=True))}
+        return changed(np.ndarray, self.value, lambda array: parts[id(array)])
+
+    def _parts(self, room: Tensor) -> Iterator[tuple[Array, Tensor]]:
+        """Each array, and the part of the room that is its own."""
+        for arrays, kind in self._kinds(room):
+            for array, part in zip(arrays, kind.split([array.size for array in arrays]), strict=True):
+                yield array, part.view(array.shape)
+
+    def _kinds(self, room: Tensor) -> Iterator[tuple[list[Array], Tensor]]:
+        """The arrays of each type, and their part of the room."""
+        parts = room.split([sum(array.nbytes for array in arrays) for arrays in self.kinds])
+        for arrays, part in zip(self.kinds, parts, strict=True):
+            yield arrays, part.view(torch.from_numpy(np.empty(0, arrays[0].dtype)).dtype)

@@ -11,7 +11,8 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, Literal, TypeVar
 
 from torch import nn
@@ -123,6 +124,7 @@ class Phase:
 
     epochs: int | None = None
     terms: tuple[str, ...] | None = None
+    frozen: Sequence[str] = ()  # as `train.frozen`, in this phase only
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class Learner(nn.Module):
             required=required,
         )._replace(moment=moment)
         losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
-        losses["loss"] = sum(self.weights[name] * losses[name] for name in terms)
+        losses["loss"] = reduce(add, (self.weights[name] * losses[name] for name in terms))  # no 0 to begin with
         return losses
 
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, overload
 
+import numpy as np
 import regex
+from numpy.typing import NDArray
+
+Offsets = NDArray[np.int64]  # (N, 2) ranges as an array: where each starts, and where it ends
 
 
 class Span(NamedTuple):
@@ -39,6 +43,59 @@ class Span(NamedTuple):
         return self.overlaps(other) and not self.contains(other) and not other.contains(self)
 
 
+class SpanArray(Sequence[Span]):
+    """Behaves as a tuple of spans, but they are made when someone asks: an array takes a tenth of the memory."""
+
+    __slots__ = ("offsets",)
+
+    def __init__(self, offsets: Offsets) -> None:
+        """Takes over the array.  (N, 2)"""
+        self.offsets = offsets
+        self.offsets.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @overload
+    def __getitem__(self, at: int) -> Span: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Span, ...]: ...
+    def __getitem__(self, at: int | slice) -> Span | tuple[Span, ...]:
+        return spans_of(self.offsets[at]) if isinstance(at, slice) else Span(*self.offsets[at].tolist())
+
+    def __iter__(self) -> Iterator[Span]:
+        return map(Span._make, self.offsets.tolist())
+
+    def __add__(self, others: tuple[Span, ...]) -> tuple[Span, ...]:
+        return (*self, *others)
+
+    def __radd__(self, others: tuple[Span, ...]) -> tuple[Span, ...]:
+        return (*others, *self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, SpanArray):
+            return np.array_equal(self.offsets, other.offsets)
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def offsets_of(spans: Sequence[Span]) -> Offsets:
+    """Spans as an array.  (N, 2)"""
+    if isinstance(spans, SpanArray):
+        return spans.offsets
+    return np.fromiter(chain.from_iterable(spans), np.int64, 2 * len(spans)).reshape(-1, 2)
+
+
+def spans_of(offsets: Offsets) -> tuple[Span, ...]:
+    """An array of ranges as spans.  (N, 2)"""
+    return tuple(map(Span._make, offsets.tolist()))
+
+
 @dataclass(frozen=True, slots=True)
 class Entity:
     """A labeled mention of one or several fragments. Score and meta do not affect equality."""
@@ -50,6 +107,10 @@ class Entity:
 
     def __post_init__(self) -> None:
         """Sorts the fragments, so that equal mentions are equal objects."""
+        if type(self.spans) is tuple and len(self.spans) == 1 and type(self.spans[0]) is Span:
+            start, end = self.spans[0]
+            if type(start) is int and type(end) is int:
+                return  # most are like this
         if not self.spans:
             raise ValueError(f"entity {self.label!r} has no fragment; give at least one (start, end)")
         object.__setattr__(self, "spans", tuple(sorted(Span(int(s), int(e)) for s, e in self.spans)))
@@ -96,7 +157,7 @@ class Document:
     text: str
     entities: tuple[Entity, ...] = ()
     dataset: str = "main"
-    words: tuple[Span, ...] | None = None
+    words: Sequence[Span] | None = None
     sentences: tuple[Span, ...] | None = None
     group: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -109,15 +170,16 @@ class Document:
     def from_words(cls, id: str, words: tuple[str, ...], entities: tuple[Entity, ...] = (), **others: Any) -> Document:
         """A document from words and entities in words; the text is the words as `join_words` joins them."""
         gaps = gaps_between(words)
-        spans, at = [], 0
-        for word, gap in zip(words, [*gaps, ""], strict=True) if words else ():
-            spans.append(Span(at, at + len(word)))
-            at += len(word) + len(gap)
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        offsets = np.empty((len(words), 2), dtype=np.int64)
+        offsets[:, 1] = lengths.cumsum()
+        offsets[1:, 1] += np.fromiter(map(len, gaps), np.int64, len(gaps)).cumsum()
+        offsets[:, 0] = offsets[:, 1] - lengths
         moved = tuple(
-            Entity(e.label, tuple(Span(spans[s].start, spans[t - 1].end) for s, t in e.spans), e.score, e.meta)
+            Entity(e.label, tuple(Span(offsets[s, 0], offsets[t - 1, 1]) for s, t in e.spans), e.score, e.meta)
             for e in entities
         )
-        return cls(id, _joined(words, gaps), moved, words=tuple(spans), **others)
+        return cls(id, _joined(words, gaps), moved, words=SpanArray(offsets), **others)
 
     def text_of(self, entity: Entity) -> str:
         """The entity's surface; fragments are joined by one space."""
@@ -193,18 +255,21 @@ class Sentence:
 
     A span counts if it starts in `core` and ends in `reach`; the other words are context, encoded but never predicted.
     `offsets` are the words' character ranges in the document, so that a predicted span has its place in the text.
+    `numbers` are the words in a `corpora.word_table`, where segmentation had one.
     """
 
     words: tuple[str, ...]
     entities: tuple[Entity, ...]
     core: Span
     reach: Span
-    offsets: tuple[Span, ...] = field(compare=False, repr=False)
+    offsets: Offsets = field(compare=False, repr=False)  # (L, 2)
     dataset: str = "main"
+    numbers: NDArray[np.int32] | None = field(default=None, compare=False, repr=False)  # (L,)
+    table: object | None = field(default=None, compare=False, repr=False)
 
     def characters(self, span: Span) -> Span:
         """A span of words as a span of characters of the document."""
-        return Span(self.offsets[span.start].start, self.offsets[span.end - 1].end)
+        return Span(int(self.offsets[span.start, 0]), int(self.offsets[span.end - 1, 1]))
 
 
 ABOUT_ENTITIES = frozenset({"brat", "relations", "events", "coreferences", "label_studio_results"})
@@ -214,6 +279,8 @@ LAYOUTS = frozenset({"bioc", "pubtator"})  # keys of `Document.meta` with passag
 
 def without_gold(document: Document) -> Document:
     """The document as a system may see it: without entities, and without the notes and relations that refer to them."""
+    if not document.entities and not document.meta:
+        return document
     kept = {key: value for key, value in document.meta.items() if key not in ABOUT_ENTITIES}
     meta = {key: _without_relations(value) if key in LAYOUTS else value for key, value in kept.items()}
     return replace(document, entities=(), meta=meta)

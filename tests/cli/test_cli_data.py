@@ -109,7 +109,7 @@ def test_bioc_is_a_name_for_both_of_its_forms(tmp_path: Path, name: str, expecte
 @pytest.mark.parametrize("option", ["--flatten", "--overlap"])  # the second is its earlier name
 def test_flattening_is_counted_and_no_loss(tmp_path: Path, option: str, flatten: str, labels: set[str]) -> None:
     said = run("convert", lines(tmp_path / "in.jsonl", NESTED), tmp_path / "out.jsonl", option, flatten)
-    assert f"removed by --flatten: {3 - len(labels)} entities" in said
+    assert f"removed by --flatten: {'1 entity' if len(labels) == 2 else '2 entities'}\n" in said
     assert {entity.label for document in read(tmp_path / "out.jsonl") for entity in document.entities} == labels
 
 

@@ -258,7 +258,7 @@ def test_predict_changes_no_entity_to_fit_a_format_unless_told_to(shell, tmp_pat
     asked = ["predict", "muscle spasm or pain", "--model", shell.model, "--output", tmp_path / "found.conll"]
     said = shell.refuses(*asked)
     assert "found.conll: 'conll' cannot hold 1 discontinuous entity" in said
-    assert "of document '0'; go on with --lossy, or choose another --format" in said
+    assert "of document '0'; go on with --lossy, or choose another --to" in said
     assert not (tmp_path / "found.conll").exists()
     out, _ = shell(*asked, "--lossy")
     assert "changed for conll: 1 discontinuous entity" in out

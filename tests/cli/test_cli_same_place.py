@@ -118,8 +118,9 @@ def test_parts_reports_and_models_do_not_replace_their_source(shell, tmp_path, m
 def test_an_empty_name_is_no_folder(shell, tmp_path, monkeypatch) -> None:
     annotated(tmp_path)
     monkeypatch.chdir(tmp_path)
-    for words in (["validate", ""], ["evaluate", shell.model, ""], ["split", "a.ann", "--output", ""]):
+    for words in (["validate", ""], ["calibrate", shell.model, ""], ["split", "a.ann", "--output", ""]):
         assert "an empty argument where a file or folder is named" in shell.refuses(*words)
+    assert "give a model and a corpus" in shell.refuses("evaluate", shell.model, "")
     assert "an empty argument" in shell.refuses("predict", "a text", "--model", shell.model, "--output", "")
     shell("validate", ".")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ann", "a.txt", "b.ann", "b.txt"]

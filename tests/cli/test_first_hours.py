@@ -82,6 +82,43 @@ def test_evaluate_without_a_model_says_what_it_needs(shell):
     assert "MODEL CORPUS, or CORPUS --model MODEL" in shell.refuses("evaluate", shell.dev)
 
 
+def test_predict_takes_the_model_first_too(shell):
+    text = "Mutations in TGFB1 cause lung fibrosis."
+    assert shell("predict", shell.model, text) == shell("predict", text, "--model", shell.model)
+    assert "wingspan predict INPUT --model MODEL" in shell.refuses("predict", text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["gone.txt"], "gone.txt: no such file or folder"),
+        (["A text.", "--from", "brta"], "brta"),
+        (["A text.", "--output", "x", "--to", "brta"], "brta"),
+    ],
+)
+def test_wrong_arguments_are_found_before_a_model_is_loaded(shell, monkeypatch, wrong, said):
+    monkeypatch.setattr("wingspan.recognizer.Recognizer.from_pretrained", None)
+    assert said in shell.refuses("predict", *wrong, "--model", shell.model)
+
+
+def test_one_unreadable_file_does_not_end_a_folder(shell, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "good.txt").write_text("Mutations in TGFB1.")
+    (tmp_path / "texts" / "bad.txt").write_bytes(b"\xff\xfe broken \xff")
+    arguments = ["predict", tmp_path / "texts", "--model", shell.model]
+    assert "bad.txt" in shell.refuses(*arguments)
+    out, err = shell(*arguments, "--on-error", "skip")
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["good"]
+    assert "left out: 1 file or record that could not be read" in err
+    assert "bad.txt" in err
+
+
+def test_the_format_of_the_output_is_to_everywhere(shell, tmp_path):
+    for flag in ("--to", "--format"):
+        shell("predict", shell.dev, "--model", shell.model, "--output", tmp_path / flag, flag, "brat", "--lossy")
+        assert list((tmp_path / flag).glob("*.ann"))
+
+
 def test_compare_takes_models(shell, tmp_path):
     shell("predict", shell.dev, "--model", shell.model, "--output", tmp_path / "found.jsonl")
     out, _ = shell("compare", shell.dev, f"model={shell.model}", f"file={tmp_path / 'found.jsonl'}")

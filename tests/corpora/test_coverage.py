@@ -1,6 +1,5 @@
 """What can never be found is counted, once, under one reason."""
 
-from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
@@ -8,6 +7,7 @@ from covered import measure_coverage
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import tables_of
 from wingspan.corpora.coverage import Census, Coverage, auto_overlap, auto_width
 from wingspan.corpora.segment import Segmenting, place, segment
 from wingspan.text import Document, Entity, Sentence, Span
@@ -77,11 +77,8 @@ def test_moved_entities_count_as_missed_but_are_trained_on() -> None:
 
 
 def test_words_that_no_window_holds_are_counted() -> None:
-    def letters(words: Sequence[str]) -> list[int]:
-        return [len(word) for word in words]
-
     doc = Document("d", "short " + "long" * 100, (Entity.at("A", 0, 5),))
-    found = measure_coverage([doc], Segmenting(max_length=256), max_width=1, measure=letters)
+    found = measure_coverage([doc], Segmenting(max_length=256), max_width=1, tables=tables_of())
     assert (found.capped_words, found.found) == (1, 1)
     assert found.lines()[-1] == "1 word longer than a window: only the beginning is seen"
 
@@ -181,9 +178,9 @@ def test_widths_can_count_pieces() -> None:
     def measure(words):  # five letters are a piece
         return [(len(word) + 4) // 5 for word in words]
 
-    assert auto_width(sentences(doc), units=measure) == 2 + 3 + 2
-    settings = Segmenting(max_length=50)
-    found = measure_coverage([doc], settings, max_width=3, measure=measure, pieces=True)
+    tables, settings = tables_of(measure), Segmenting(max_length=50)
+    assert auto_width(segment(doc, settings, tables), pieces=True) == 2 + 3 + 2
+    found = measure_coverage([doc], settings, max_width=3, tables=tables, pieces=True)
     assert found.lost == {"too_wide": 1}
     assert "1 wider than 3 pieces" in found.lines()[0]
-    assert not measure_coverage([doc], settings, max_width=3, measure=measure).lost
+    assert not measure_coverage([doc], settings, max_width=3, tables=tables).lost

@@ -20,6 +20,7 @@ from wingspan.objectives.classification import neighbors, smoothed
 from wingspan.recipe import assemble, with_proposals
 from wingspan.recipe_json import override
 from wingspan.recipes import find
+from wingspan.recognizer import ON_CPU
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Entity
@@ -101,7 +102,9 @@ def test_entities_lie_in_their_own_row_and_only_there(folders):
 
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_a_stream_of_rows_is_read_as_the_list_is(folders, batch_size, monkeypatch):
-    monkeypatch.setattr("wingspan.recognizer.POOL_SENTENCES", 3)  # pools that end in the middle of a document
+    monkeypatch.setattr(
+        "wingspan.recognizer.ON_CPU", ON_CPU._replace(sentences=3)
+    )  # pools that end in the middle of a document
     model = reads_context(folders["bert"])
     mixed = [*rows(5, "a"), Document("empty", "", group="a"), *rows(3, "a"), *rows(2, None), *rows(4, "b")]
     streamed = list(model.predict_stream(iter(mixed), batch_size=batch_size))

@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from wingspan.corpora.segment import Segmenting, place, segment
+from tables import letters, tables_of
+from wingspan.corpora.segment import BLOCK_CHARACTERS, Segmenting, place, segment
 from wingspan.corpora.words import split_words
-from wingspan.text import Document, Entity, Sentence, Span
+from wingspan.text import Document, Entity, Sentence, Span, spans_of
 
 TRICKY = "abcXYZ12 .,\n\r\t\u0301\u200b\u200c\u200d\u200f\u0627\u0628東か👩\U0001f3fd-"
 texts = st.text(st.one_of(st.sampled_from(TRICKY), st.characters(exclude_categories=["Cs"])), max_size=80)
@@ -35,20 +37,15 @@ def documents(draw: st.DrawFn, aligned: bool = False) -> Document:
 cuts = st.builds(Segmenting, max_length=st.integers(1, 12), overlap=st.integers(0, 5))
 
 
-def letters(words: Sequence[str]) -> list[int]:
-    """Stands for a tokenizer: one piece per character, none for a sign that cannot be seen."""
-    return [0 if word == "\u200b" else len(word) for word in words]
-
-
 def owned(sentences: Sequence[Sentence]) -> list[Span]:
-    return [offset for s in sentences for offset in s.offsets[s.core.start : s.core.end]]
+    return [word for s in sentences for word in spans_of(s.offsets[slice(*s.core)])]
 
 
 @given(documents(), cuts, st.booleans(), st.booleans())
 def test_every_word_is_owned_once_and_no_window_is_too_long(
     document: Document, cut: Segmenting, measured: bool, gold: bool
 ) -> None:
-    sentences = list(segment(document, cut, letters if measured else None, gold))
+    sentences = list(segment(document, cut, tables_of() if measured else None, gold))
     assert owned(sentences) == list(split_words(document.text))
     for s in sentences:
         assert s.reach == Span(0, len(s.words))
@@ -77,7 +74,7 @@ def test_entities_come_back_exactly_once_or_are_told(document: Document, cut: Se
             assert entity.end <= s.reach.end
             placed = place(s, [entity])[0]
             assert document.text_of(placed) == " ".join(
-                document.text[s.offsets[a].start : s.offsets[b - 1].end] for a, b in entity.spans
+                document.text[slice(*s.characters(span))] for span in entity.spans
             )
 
 
@@ -94,9 +91,12 @@ def test_entities_off_the_word_borders_are_moved_or_told(document: Document, pol
 @given(documents(aligned=True), cuts, st.booleans())
 def test_gold_has_no_part_in_the_windows_of_prediction(document: Document, cut: Segmenting, measured: bool) -> None:
     bare = Document("d", document.text)
-    measure = letters if measured else None
-    with_gold = segment(document, cut, measure, gold=False)
-    assert [(s.offsets, s.core) for s in with_gold] == [(s.offsets, s.core) for s in segment(bare, cut, measure)]
+    tables = tables_of() if measured else None
+
+    def cores(document: Document, gold: bool) -> list[tuple[tuple[Span, ...], Span]]:
+        return [(spans_of(s.offsets), s.core) for s in segment(document, cut, tables, gold)]
+
+    assert cores(document, gold=False) == cores(bare, gold=True)
 
 
 @given(documents(aligned=True))
@@ -185,7 +185,7 @@ def test_a_word_larger_than_a_window_stands_alone() -> None:
     document = Document("d", f"one two {giant} three", (Entity.at("A", 8, 300_008), Entity.at("B", 4, 300_008)))
     told: list[str] = []
     cut = Segmenting(max_length=256)
-    sentences = list(segment(document, cut, letters, record=lambda entity, outcome, _: told.append(outcome)))
+    sentences = list(segment(document, cut, tables_of(), record=lambda entity, outcome, _: told.append(outcome)))
     assert [tuple(len(w) for w in s.words) for s in sentences] == [(3, 3), (300_000,), (5,)]
     assert [e.label for s in sentences for e in s.entities] == ["A"]
     assert sorted(told) == ["cut", "exact"]
@@ -200,26 +200,34 @@ def test_right_to_left_text_combining_marks_and_emoji_keep_their_places() -> Non
     assert [document.text_of(e) for s in sentences for e in place(s, s.entities)] == surfaces
 
 
-@settings(deadline=None, max_examples=5)
-@given(st.sampled_from(["word ", "word. ", "Word. ", "東", "a\n", "x" * 50 + " "]))
-def test_long_documents_are_segmented_lazily_and_each_word_is_measured_once(unit: str) -> None:
+@pytest.mark.parametrize("unit", ["word ", "word. ", "Word. ", "東", "a\n", "x" * 50 + " ", "क्", "\u0600 "])
+@pytest.mark.parametrize("given", [False, True], ids=["text", "words"])
+def test_long_documents_are_segmented_lazily_and_each_word_is_looked_up_once(unit: str, given: bool) -> None:
     text = unit * (1_000_000 // len(unit))
-    seen = 0
+    seen = calls = 0
 
     def measure(words: Sequence[str]) -> list[int]:
-        nonlocal seen
-        seen += len(words)
         return [1] * len(words)
 
-    sentences = segment(Document("d", text), Segmenting(), measure)
+    table = tables_of(measure)()
+    plain = table.numbers
+
+    def numbers(words: Sequence[str]) -> NDArray[np.int32]:
+        nonlocal seen, calls
+        seen, calls = seen + len(words), calls + 1
+        return plain(words)
+
+    table.numbers = numbers  # type: ignore[method-assign]
+    document = Document("d", text, words=split_words(text) if given else None)
+    sentences = segment(document, Segmenting(), lambda: table)
     next(sentences)
-    assert seen <= 2048  # nothing but the beginning has been looked at
-    total = covered = 0
-    for s in islice(sentences, 500):
-        total += len(s.words)
+    assert seen <= BLOCK_CHARACTERS  # nothing but the beginning has been looked at
+    words = covered = 1
+    for s in sentences:
+        words += len(s.words)
         covered += s.core.width
-    assert seen - 2048 <= covered + 256
-    assert total <= 2 * covered  # overlaps add a bounded share
+    assert covered <= seen <= covered + calls * 256  # those that wait for the next block are looked up again
+    assert words <= 2 * covered  # overlaps add a bounded share
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ ALPHABET = ("o", "b", "i", "e")
 class Costly(HashedTokenize):
     """Some words cost two places of a window, as pieces do."""
 
-    def measure(self, words):
+    def places(self, words, tokens):
         return [2 if word == "i" else 1 for word in words]
 
 
@@ -178,8 +178,8 @@ def counting(model: Recognizer, read: list[int]) -> Recognizer:
     """The model, noting how many sentences it reads at once."""
 
     class Counting(Recognizer):
-        def predict_batch(self, sentences, threshold=None):
+        def _read(self, sentences, *options, **others):
             read.append(len(sentences))
-            return super().predict_batch(sentences, threshold)
+            return super()._read(sentences, *options, **others)
 
     return Counting(model.recipe, model.labels, model.learner, device="cpu")

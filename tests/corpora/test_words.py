@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wingspan.corpora.sentences import is_one_sentence, split_sentences
-from wingspan.corpora.words import SPLITTERS, each_unspaced, each_word, split_words, word_strings
-from wingspan.text import Span
+from wingspan.corpora.words import SPLITTERS, find_words, split_words, word_strings
+from wingspan.text import Span, spans_of
 
 # all of Unicode, with a good share of what splitting can get wrong
 TRICKY = (
@@ -78,7 +78,7 @@ def test_words_depend_on_their_surroundings_up_to_white_space_only(text: str) ->
 def test_long_rows_of_one_character_are_walked_once(unit: str) -> None:
     """A quadratic pattern would need hours here: 300,000 characters are 4.5e10 steps."""
     text = unit * (300_000 // len(unit))
-    assert sum(word.width for word in each_word(text)) == (0 if unit == " " else len(text))
+    assert sum(word.width for word in spans_of(find_words(text))) == (0 if unit == " " else len(text))
 
 
 def test_a_word_of_ten_million_letters() -> None:
@@ -86,13 +86,12 @@ def test_a_word_of_ten_million_letters() -> None:
 
 
 def test_whitespace_splitter_keeps_signs() -> None:
-    assert list(each_unspaced("a-b  c.\u3000d")) == [Span(0, 3), Span(5, 7), Span(8, 9)]
-    assert tuple(SPLITTERS["whitespace"]("a-b c")) == tuple(each_unspaced("a-b c"))
-    assert tuple(SPLITTERS["words"]("a-b c")) == split_words("a-b c")
+    assert spans_of(SPLITTERS["whitespace"]("a-b  c.\u3000d")) == (Span(0, 3), Span(5, 7), Span(8, 9))
+    assert spans_of(SPLITTERS["words"]("a-b c")) == split_words("a-b c")
 
 
 def sentences(text: str, keep: tuple[Span, ...] = ()) -> list[str]:
-    return [text[start:end] for start, end in split_sentences(text, split_words(text), keep)]
+    return [text[start:end] for start, end in split_sentences(text, find_words(text), keep)]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_kept_ranges_are_never_cut() -> None:
 def test_sentences_share_the_words_out_and_keep_what_they_must(text: str, ranges: list[list[int]]) -> None:
     words = split_words(text)
     keep = tuple(Span(*r) for r in ranges)
-    found = split_sentences(text, words, keep)
+    found = split_sentences(text, find_words(text), keep)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
     assert all(any(sentence.contains(word) for sentence in found) for word in words)
     for span in keep:
@@ -160,7 +159,7 @@ def test_words_as_strings_are_the_words(text: str) -> None:
 @given(st.text("aZ1 .!。)\u2029\t\u0301", max_size=12) | anything)
 def test_one_sentence_at_a_glance(text: str) -> None:
     if is_one_sentence(text):
-        assert len(split_sentences(text, split_words(text))) <= 1
+        assert len(split_sentences(text, find_words(text))) <= 1
 
 
 def test_most_single_sentences_are_seen_at_a_glance() -> None:

@@ -14,7 +14,7 @@ from tiny import arrays_of, gold_of, grid_of, sentence, sizes, vectors, word_inp
 from wingspan.batch import entities_found
 from wingspan.labels import LabelSet
 from wingspan.layers.corpus import CorpusClasses
-from wingspan.model import States
+from wingspan.model import States, fetch
 from wingspan.objectives.classification import Classification
 
 OWN = LabelSet({"one": ("A", "B"), "two": ("B", "C")}, annotates={"two": ("C",)})
@@ -189,7 +189,7 @@ def test_no_foreign_label_is_ever_read(types, shared, link, thresholds, temperat
     scores = scale * torch.randn(*candidates.mask.shape, labels.num_classes)
     objective = Classification(sizes(labels=labels), link=link, most_labels=most_labels)
     states = States(inputs, vectors(inputs), candidates, scores=scores)
-    found = objective.decode(states, thresholds, temperature)
+    found = fetch(objective.decode(states, thresholds, temperature))()
     assert np.isfinite(found.score).all()
     for name, entities in zip(labels.types, entities_found(found, arrays_of(inputs), labels), strict=True):
         assert {entity.label for entity in entities} <= set(labels.types[name])
@@ -204,6 +204,6 @@ def test_a_foreign_class_that_wins_by_multiplication_is_named_with_its_corpus():
     inputs = word_inputs(sentences)
     states = States(inputs, vectors(inputs), grid_of(inputs, 1), scores=torch.tensor([[[-1.0, -2.0, 5.0, 7.0]]]))
     objective = Classification(sizes(labels=labels), foreign="multiply")
-    ((entity,),) = entities_found(objective.decode(states), arrays_of(inputs), labels)
+    ((entity,),) = entities_found(fetch(objective.decode(states))(), arrays_of(inputs), labels)
     assert entity.label == "two:nothing"
     assert Classification(sizes(labels=labels)).decode(states).label.tolist() == []

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from wingspan.layers.word_decoder import END, PAD, START, Vocabulary, WordDecoder, WordTable, by_frequency, write
+from wingspan.layers.word_decoder import END, PAD, START, Vocabulary, WordDecoder, WrittenWords, by_frequency, write
 
 WORDS = 4  # besides the specials
 
@@ -14,7 +14,7 @@ WORDS = 4  # besides the specials
 @pytest.fixture(params=[0, 1, 2])
 def parts(request):
     torch.manual_seed(request.param)
-    table = WordTable(4 + WORDS, 3, 6, 1000)
+    table = WrittenWords(4 + WORDS, 3, 6, 1000)
     decoder = WordDecoder(2, 3, 6)
     with torch.no_grad():
         for parameter in (*table.parameters(), *decoder.parameters()):

@@ -6,7 +6,7 @@ from tiny import DRUG, GENE, arrays_of, gold_of, grid_of, of_length, sentence, s
 
 from wingspan.batch import entities_found
 from wingspan.labels import LabelSet
-from wingspan.model import States
+from wingspan.model import States, fetch
 from wingspan.objectives.classification import Classification
 
 NOTHING = 0
@@ -182,7 +182,7 @@ def test_a_masked_cell_is_never_read(link, thresholds):
 def test_what_is_read_becomes_entities():
     states = certain(SENTENCES, SURE)
     arrays = arrays_of(states.inputs)
-    found = entities_found(Classification(sizes()).decode(states), arrays, sizes().labels)
+    found = entities_found(fetch(Classification(sizes()).decode(states))(), arrays, sizes().labels)
     assert [[(e.label, e.start, e.end) for e in row] for row in found] == [
         [("Drug", 0, 2), ("Gene", 3, 4)],
         [],

@@ -58,8 +58,8 @@ def states_of(*sentences, moment: Moment | None = None) -> tuple[States, object]
 BATCH = (of_length(3, ("Protein", 1, 2), dataset="S"), of_length(2, ("Chemical", 0, 2), dataset="T"))
 
 
-def by_hand(objective, states, gold, chosen, classes, beta=1.0) -> torch.Tensor:
-    """The loss, span by span: squared errors averaged over numbers and spans, the divergence summed over the latent."""
+def by_hand(objective, states, gold, chosen, classes, beta=1.0, share=1 / SIZE) -> torch.Tensor:
+    """The loss, span by span: a share of the squared errors of its numbers, the divergence summed over the latent."""
     torch.manual_seed(5)
     noise = torch.randn(*states.spans.shape[:2], 3)
     total = torch.zeros(())
@@ -70,7 +70,7 @@ def by_hand(objective, states, gold, chosen, classes, beta=1.0) -> torch.Tensor:
         latent = mean + (0.5 * log_variance).exp() * noise[row, cell]
         first, second = objective.write[0], objective.write[2]
         again = torch.relu(second(torch.relu(first(torch.cat([latent, condition])))))
-        error = ((again - vector) ** 2).sum() / SIZE
+        error = ((again - vector) ** 2).sum() * share
         spread = (0.5 * log_variance).exp()
         divergence = kl_divergence(Normal(mean, spread), Normal(torch.zeros(3), torch.ones(3))).sum()
         total = total + error + beta * divergence
@@ -94,6 +94,35 @@ def test_the_loss_by_hand_over_spans_that_count():
     torch.manual_seed(5)
     found = objective(states, gold, None)
     torch.testing.assert_close(found, by_hand(objective, states, gold, real, classes_of(states)))
+
+
+def test_the_loss_by_hand_on_one_scale():
+    """Half the sum of squared errors is minus the log chance under unit noise, but for a constant."""
+    objective = made(error="sum", beta=0.3)
+    states, gold = states_of(*BATCH)
+    real = torch.nonzero(states.candidates.mask).tolist()
+    torch.manual_seed(5)
+    found = objective(states, gold, None)
+    torch.testing.assert_close(found, by_hand(objective, states, gold, real, classes_of(states), 0.3, share=0.5))
+
+
+def test_figures_of_the_last_batch():
+    objective = made()
+    assert objective.figures() == {}
+    states, gold = states_of(*BATCH)
+    objective(states, gold, None)
+    found = objective.figures()
+    assert found["nats_per_span"] == pytest.approx(
+        objective.costs(states.spans, classes_of(states))[1][states.candidates.mask].mean().item()
+    )
+    with torch.no_grad():  # a decoder that repeats the row of the class, and an encoder that says nothing
+        for layer in (objective.mean, objective.log_variance, objective.write[0], objective.write[2]):
+            layer.weight.zero_()
+            layer.bias.zero_()
+    objective(states, gold, None)
+    assert objective.figures() == {"nats_per_span": 0.0, "label_gain": 0.0}  # no row matters
+    objective(states, gold._replace(mask=torch.zeros_like(gold.mask)), None)
+    assert objective.figures() == {"nats_per_span": 0.0}  # no entity in the batch
 
 
 def test_entities_alone():

@@ -1,5 +1,6 @@
 """The autoencoders of paper 000: what they read and write, what it costs, what learns from it."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -98,7 +99,7 @@ def test_long_names_and_many_synonyms_are_cut():
 
 
 def test_surfaces_have_spaces_where_the_document_has_them():
-    words, offsets = ("beta", "-", "globin", "gene"), (Span(0, 4), Span(4, 5), Span(5, 11), Span(12, 16))
+    words, offsets = ("beta", "-", "globin", "gene"), np.array([(0, 4), (4, 5), (5, 11), (12, 16)])
     found = Sentence(words, (), Span(0, 4), Span(0, 4), offsets)
     assert surface_of(found, Entity.at("Gene", 0, 4)) == "beta-globin gene"
     split = sentence("beta - globin gene", ("Gene", 0, 4))

@@ -3,14 +3,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from tiny import DRUG, ENCODER, GENE, LABELS, arrays_of, gold_of, grid_of, of_length, vectors, word_inputs
+from tiny import DRUG, ENCODER, GENE, LABELS, arrays_of, gold_of, grid_of, of_length, targets_of, vectors, word_inputs
 
 from wingspan.batch import Found
 from wingspan.candidates.proposed import BUCKETS as PAIR_BUCKETS
 from wingspan.candidates.proposed import Proposed, bucket
 from wingspan.decoding import BUCKETS, Linkable, buckets, link_chances
 from wingspan.labels import LabelSet
-from wingspan.model import States, tensors
+from wingspan.model import States, fetch
 from wingspan.objectives import Sizes
 from wingspan.objectives.links import Links, possible
 from wingspan.objectives.proposing import Proposing
@@ -56,10 +56,6 @@ def states_of(sentences, width=3, seed=0) -> States:
     length, real = inputs.unit_mask.shape[1], candidates.width
     features = features[:, :length, :real].flatten(1, 2)
     return States(inputs, vectors(inputs), candidates, features=features)
-
-
-def targets_of(objective: Links, sentences):
-    return tensors(objective.targets(sentences, arrays_of(word_inputs(sentences))), "cpu")
 
 
 def test_targets_are_fragments_and_who_belongs_together():
@@ -165,10 +161,12 @@ def test_links_are_scored_the_same_in_training_and_joining():
     objective = links(size=5).eval()
     states = states_of(SENTENCES)
     with torch.no_grad():
-        found, left, right, distance = objective.read_fragments(states, [0.5, 0.0, 2.0])
+        read = Linkable(*objective.read_fragments(states, [0.5, 0.0, 2.0]), np.zeros((2, 2)))
+        linkable = fetch(read)()
+        found = linkable.found
         assert set(found.label.tolist()) == {DRUG}
         first = np.flatnonzero(found.sentence == 0)
-        chances = link_chances(Linkable(found, left, right, distance, np.zeros((2, 2))), first)
+        chances = link_chances(linkable, first)
         start, end = (torch.from_numpy(part[first]) for part in (found.start, found.end))
         at = start * states.candidates.width + end - start - 1
         scores = objective.link_scores(states.features[:1, at], start[None], end[None])[0]
@@ -257,7 +255,7 @@ def test_corpora_have_blocks_of_their_own():
     with torch.no_grad():
         found, *_ = objective.read_fragments(states, [0.0] * 5)
     assert set(found.label.tolist()) == {3, 4}
-    loss = objective(states, None, tensors(objective.targets(sentences, arrays_of(inputs)), "cpu"))
+    loss = objective(states, None, targets_of(objective, sentences, inputs))
     loss.backward()
     assert objective.fragment.bias.grad.nonzero().flatten().tolist() == [3, 4]
 

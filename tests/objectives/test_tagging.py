@@ -1,13 +1,16 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import DRUG, GENE, arrays_of, gold_of, of_length, piece_inputs, sizes, word_inputs
+from tiny import DRUG, GENE, arrays_of, of_length, piece_inputs, sizes, targets_of, vectors, word_inputs
 from torch import nn
 
 from wingspan.batch import entities_found
 from wingspan.encoders import Words
-from wingspan.model import States
+from wingspan.labels import LabelSet
+from wingspan.model import States, fetch
 from wingspan.objectives.tagging import Tagging
 from wingspan.text import Sentence
 
@@ -46,16 +49,20 @@ def random_states(inputs, overlap: str = "flat", seed: int = 0) -> States:
     return states_with(inputs, torch.randn(*inputs.unit_mask.shape, size, generator=draws))
 
 
-def naive_tags(sentence: Sentence, overlap: str) -> list[list[int]]:
-    """One row per layer, by a loop over gold in reading order."""
+def naive_tags(sentence: Sentence, overlap: str, core: tuple[int, int] = (0, 99)) -> list[list[int]]:
+    """One row per layer, by a loop over gold in reading order; words outside the core are free for all."""
     flat = overlap == "flat"
     rows = [[OUT] * len(sentence.words) for _ in range(1 if flat else 2)]
     for entity in sorted(sentence.entities, key=lambda e: (e.start, e.end, e.label)):
         kind = {"Drug": 0, "Gene": 1}[entity.label]
         row, begin = (rows[0], 1 + 2 * kind) if flat else (rows[kind], 1)
-        if not any(row[entity.start : entity.end]):
+        if not any(row[max(entity.start, core[0]) : min(entity.end, core[1])]):
             row[entity.start : entity.end] = [begin] + [begin + 1] * (entity.end - entity.start - 1)
     return rows
+
+
+def loss_of(objective: Tagging, states: States, gold: list[Sentence]) -> torch.Tensor:
+    return objective(states, None, targets_of(objective, gold, states.inputs))
 
 
 def read(objective: Tagging, states: States, thresholds=None) -> list[tuple[int, int, int, int]]:
@@ -72,6 +79,23 @@ FLAT = [
 CLASHING = of_length(5, ("Drug", 0, 3), ("Gene", 2, 5), ("Gene", 4, 5))  # in one layer the second has no room
 
 
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_types_share_of_the_loss_does_not_shrink_with_the_number_of_types(crf):
+    """A layer of a type costs the same alone and beside a second one: bundling weighs tags per word, not per tag."""
+    torch.manual_seed(0)
+    one, two = (Tagging(sizes("nested", labels=LabelSet({"main": names})), crf=crf) for names in (("A",), ("A", "B")))
+    with torch.no_grad():
+        for name, parameter in two.named_parameters():  # the layer of B is certain that there is none
+            parameter[: len(one.get_parameter(name))] = one.get_parameter(name)
+        two.score.weight[3:] = 0.0
+        two.score.bias[3:] = torch.tensor([50.0, 0.0, 0.0])
+    sentences = [of_length(3, ("A", 1, 2))]
+    inputs = word_inputs(sentences)
+    states = States(inputs, vectors(inputs))
+    losses = [loss_of(tagging.eval(), states, sentences) for tagging in (one, two)]
+    torch.testing.assert_close(*losses)
+
+
 @pytest.mark.parametrize("overlap", ["flat", "nested"])
 @pytest.mark.parametrize("gold", [FLAT, [NESTED], [CLASHING, *FLAT]], ids=["flat", "nested", "clashing"])
 def test_softmax_loss_by_hand(overlap, gold):
@@ -83,8 +107,8 @@ def test_softmax_loss_by_hand(overlap, gold):
             for at, tag in enumerate(tags):
                 scores = states.words.top[row, at].view(-1, 5 if overlap == "flat" else 3)[layer]
                 costs.append(torch.logsumexp(scores, 0) - scores[tag])
-    loss = tagger(overlap)(states, gold_of(gold, inputs))
-    torch.testing.assert_close(loss.detach(), torch.stack(costs).mean(), rtol=1e-5, atol=1e-6)
+    loss = loss_of(tagger(overlap), states, gold)
+    torch.testing.assert_close(loss.detach(), torch.stack(costs).sum() / inputs.unit_mask.sum(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("overlap", ["flat", "nested"])
@@ -100,8 +124,32 @@ def test_crf_loss_is_the_likelihood_of_the_tags_per_word(overlap):
         scores = states.words.top[row, :length].view(length, objective.layers, objective.tags).transpose(0, 1)
         tags = torch.tensor(naive_tags(sentence, overlap))
         alone = objective.chain.log_likelihood(scores[None], tags[None], torch.ones(1, length) > 0)
-        total, words = total - alone.sum().item(), words + length * objective.layers
-    assert objective(states, gold_of(gold, inputs)).item() == pytest.approx(total / words, rel=1e-5)
+        total, words = total - alone.sum().item(), words + length
+    assert loss_of(objective, states, gold).item() == pytest.approx(total / words, rel=1e-5)
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("overlap", ["flat", "nested"])
+def test_tags_of_any_entities_in_any_window(overlap, data):
+    """Clashing entities, entities across the borders of the core, pieces as units, sentences of different lengths."""
+    sentences, counts = [], []
+    for length in data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)):
+        borders = st.tuples(st.integers(0, length - 1), st.integers(1, length)).filter(lambda pair: pair[0] < pair[1])
+        spans = data.draw(st.lists(st.tuples(st.sampled_from(["Drug", "Gene"]), borders), max_size=5))
+        core = data.draw(borders)
+        sentences.append(of_length(length, *((label, *span) for label, span in spans), core=core))
+        counts.append(data.draw(st.lists(st.integers(1, 3), min_size=length, max_size=length)))
+    inputs = piece_inputs(sentences, counts)
+    targets = targets_of(tagger(overlap), sentences, inputs)
+    for row, sentence in enumerate(sentences):
+        first, past = sentence.core
+        assert targets.mask[row].sum() == past - first
+        units = [sum(counts[row][:word]) for word in range(first, past)]
+        assert targets.unit[row, : past - first].tolist() == units
+        inside = [e for e in sentence.entities if e.start < past and first < e.end]
+        expected = naive_tags(replace(sentence, entities=tuple(inside)), overlap, sentence.core)
+        assert targets.tags[row, :, : past - first].tolist() == [tags[first:past] for tags in expected]
+        assert not targets.tags[row, :, past - first :].any()
 
 
 @pytest.mark.parametrize("crf", [False, True])
@@ -111,13 +159,13 @@ def test_words_outside_the_core_do_not_enter_the_loss(crf):
     states = random_states(inputs)
     top = states.words.top.clone().requires_grad_()
     objective = tagger(crf=crf)
-    loss = objective(states_with(inputs, top), gold_of([window], inputs))
+    loss = loss_of(objective, states_with(inputs, top), [window])
     (felt,) = torch.autograd.grad(loss, top)
     assert float(felt[0, [0, 1, 5, 6]].abs().sum()) == 0
     assert bool((felt[0, 2:5].abs().sum(-1) > 0).all())
     inner = of_length(3, ("Drug", 2, 3))
     alone = word_inputs([inner])
-    own = objective(states_with(alone, states.words.top[:, 2:5]), gold_of([inner], alone))
+    own = loss_of(objective, states_with(alone, states.words.top[:, 2:5]), [inner])
     assert loss.item() == pytest.approx(own.item(), rel=1e-5)
 
 
@@ -126,11 +174,11 @@ def test_with_pieces_only_the_first_piece_of_a_word_is_tagged():
     inputs = piece_inputs(gold, [[2, 1, 3]])
     states = random_states(inputs)
     top = states.words.top.clone().requires_grad_()
-    loss = tagger()(states_with(inputs, top), gold_of(gold, inputs))
+    loss = loss_of(tagger(), states_with(inputs, top), gold)
     (felt,) = torch.autograd.grad(loss, top)
     assert [at for at in range(6) if float(felt[0, at].abs().sum()) > 0] == [0, 2, 3]
     words = word_inputs(gold)
-    own = tagger()(states_with(words, states.words.top[:, [0, 2, 3]]), gold_of(gold, words))
+    own = loss_of(tagger(), states_with(words, states.words.top[:, [0, 2, 3]]), gold)
     assert loss.item() == pytest.approx(own.item(), rel=1e-6)
 
 
@@ -139,12 +187,12 @@ def test_padding_and_other_sentences_change_nothing(crf):
     objective = tagger(crf=crf)
     inputs = word_inputs(FLAT)
     states = random_states(inputs)
-    together = objective(states, gold_of(FLAT, inputs)).item() * 12
+    together = loss_of(objective, states, FLAT).item() * 12
     alone, found = 0.0, []
     for row, one in enumerate(FLAT):
         own = word_inputs([one])
         own_states = states_with(own, states.words.top[row : row + 1, : len(one.words)])
-        alone += objective(own_states, gold_of([one], own)).item() * len(one.words)
+        alone += loss_of(objective, own_states, [one]).item() * len(one.words)
         found += [(row, *entity[1:]) for entity in read(objective, own_states)]
     assert together == pytest.approx(alone, rel=1e-5)
     assert sorted(read(objective, states)) == sorted(found)
@@ -192,9 +240,9 @@ def test_reading_gives_back_what_the_tags_can_hold(overlap, crf, data):
     inputs = word_inputs([gold])
     states = saying(inputs, [naive_tags(gold, overlap)], overlap)
     objective = tagger(overlap, crf=crf)
-    assert objective(states, gold_of([gold], inputs)).item() < 0.02
+    assert loss_of(objective, states, [gold]).item() < 0.02
     arrays = arrays_of(inputs)
-    (found,) = entities_found(objective.decode(states), arrays, sizes().labels)
+    (found,) = entities_found(fetch(objective.decode(states))(), arrays, sizes().labels)
     assert sorted(found, key=str) == sorted(gold.entities, key=str)
 
 
@@ -219,7 +267,7 @@ def test_with_pieces_entities_are_whole_words():
     says = [[[B_DRUG, B_GENE, I_DRUG, B_GENE, OUT, B_DRUG, I_GENE]], [[OUT, B_DRUG, B_DRUG, B_GENE]]]
     assert read(tagger(), saying(inputs, says)) == [(0, 0, 3, DRUG), (0, 3, 7, GENE), (1, 3, 4, GENE)]
     arrays = arrays_of(inputs)
-    found = entities_found(tagger().decode(saying(inputs, says)), arrays, sizes().labels)
+    found = entities_found(fetch(tagger().decode(saying(inputs, says)))(), arrays, sizes().labels)
     assert [(e.label, e.start, e.end) for row in found for e in row] == [
         ("Drug", 0, 2),
         ("Gene", 2, 4),
@@ -249,7 +297,7 @@ def test_a_crf_gives_its_least_marginal_as_score():
 def test_thresholds_are_on_the_score():
     inputs = word_inputs([of_length(3)])
     states = saying(inputs, [[[B_DRUG, OUT, B_GENE]]], sure=2.0)
-    score = tagger().decode(states).score[0]
+    score = float(tagger().decode(states).score[0])
     assert len(read(tagger(), states, score - 0.01)) == 2
     assert read(tagger(), states, score + 0.01) == []
     assert read(tagger(), states, {"Gene": 0.99}) == [(0, 0, 1, DRUG)]
@@ -259,5 +307,5 @@ def test_nothing_found_is_empty_and_typed():
     inputs = word_inputs([of_length(2)])
     found = tagger().decode(saying(inputs, [[[OUT, OUT]]]))
     assert [len(part) for part in found[:5]] == [0] * 5
-    assert found.label.dtype.kind == "i"
-    assert found.score.dtype.kind == "f"
+    assert found.label.dtype == torch.long
+    assert found.score.dtype == torch.double

@@ -25,7 +25,8 @@ from wingspan.objectives.classification import Classification
 from wingspan.objectives.typing import Typing
 from wingspan.recipe import Term, assemble, must_recognize
 from wingspan.recipes import find
-from wingspan.recognizer import Recognizer, UntypedDocument, likeliest
+from wingspan.recognizer import Recognizer
+from wingspan.recognizer.documents import UntypedDocument, likeliest
 from wingspan.report.collect import collect
 from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span

@@ -11,7 +11,7 @@ from names import Invented, Listed
 from safetensors import safe_open
 
 import wingspan
-from trainings import alike, dev_documents, first_losses, run_of, tiny, train_documents
+from trainings import alike, dev_documents, first_losses, on_cpu, run_of, tiny, train_documents
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.evaluation.scores import recognition
 from wingspan.heads.bottleneck import BottleneckHead
@@ -21,6 +21,7 @@ from wingspan.recipe_json import as_json, from_json, override
 from wingspan.recipes import compress_generate, find, variants
 from wingspan.report.generation import bleu2, examples, regenerate, synonym_recall, token_accuracy
 from wingspan.text import Document, Entity, Span
+from wingspan.training.loop import train
 from wingspan.training.state import load_phase
 
 EVERY = [
@@ -51,6 +52,26 @@ def test_every_variant_trains_and_survives_saving(name, tmp_path):
     kept = json.loads((folder / "recipe.json").read_text())["recipe"]
     assert as_json(from_json(kept)) == kept == as_json(again.recipe)
     assert list(again.learner.objectives) == ["spans"]
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"),
+    [("compress_generate", False), ("compress_generate/supvib-spanreco", False), ("compress_generate/paper", True)],
+)
+def test_the_autoencoders_alone_move_the_encoder_only_in_the_published_code(name, moves):
+    """Nothing is weighed against them in their phase, so their small weight cancels inside Adam."""
+    recipe = small(name)
+    run = run_of(replace(recipe, phases=recipe.phases[:1]), lexicon=Invented())
+    before = {key: value.clone() for key, value in run.learner.state_dict().items()}
+    *_, _ = train(run, on_cpu())
+    after = run.learner.state_dict()
+    still = [key for key in before if key.startswith("model.encoder") and before[key].is_floating_point()]
+    assert still
+    assert any(not torch.equal(before[key], after[key]) for key in still) == moves
+    assert not torch.equal(
+        before["objectives.generate.table.embed.weight"], after["objectives.generate.table.embed.weight"]
+    )
+    assert all(parameter.requires_grad for parameter in run.learner.parameters())  # the next phase trains them
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -22,9 +22,10 @@ from torch import nn
 from trainings import HASHED, on_cpu
 from wingspan.corpora.label_map import read_label_map
 from wingspan.encoders.lora import adapted_layers
+from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.model import tensors
 from wingspan.recipes import find
-from wingspan.training.loop import build_optimizer, collator, kept, plan, rate_factor, train
+from wingspan.training.loop import build_optimizer, collator, held_still, kept, plan, rate_factor, train
 from wingspan.training.multi_corpus import epoch_batches
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "biomedical"
@@ -43,6 +44,10 @@ def test_the_settings_of_table_4_and_of_the_released_command():
     assert recipe.max_width == 10
     assert recipe.spans.keywords["around"].keywords["width_size"] == 150
     assert (recipe.train.epochs, recipe.train.patience, recipe.train.clip, recipe.train.weight_decay) == (100, 5, 0, 0)
+    assert recipe.train.adam_eps == 1e-6
+    for alone in ("conditional/paper-single", "conditional/paper-multi"):
+        assert set(find(alone).terms) == {"spans"}
+        assert find(alone).train == recipe.train
     assert recipe.overlap == "any"  # nothing is removed for overlapping
     assert (recipe.segments.context, recipe.segments.context_words) == ("document", 150)
 
@@ -84,20 +89,23 @@ def test_rows_that_learn_do_so_half_as_fast():
 
 
 def test_no_bias_learns():
-    run = run_of(replace(paper(), segments=find("conditional").segments))
-    learning = {id(p) for group in build_optimizer(run.learner, run.recipe.train).param_groups for p in group["params"]}
+    run = run_of(small("conditional/paper", frozen=paper().train.frozen))
+    head = run.learner.model.scorer.head
+    assert all(layer.bias.any() for layer in FeedForwardHead(8, 3, **find("conditional/paper").head.keywords).layers)
+    before = {name: parameter.detach().clone() for name, parameter in run.learner.named_parameters()}
+    *_, _ = train(run, on_cpu())
     for name, parameter in run.learner.named_parameters():
-        assert (id(parameter) in learning) == ("bias" not in name and parameter.requires_grad), name
+        if "bias" in name:
+            assert torch.equal(parameter, before[name]), name
+    assert not torch.equal(head.layers[0].weight, before["model.scorer.head.layers.0.weight"])
 
 
 def test_the_whole_loss_counts_padding_and_moves_no_target_away():
     objective = run_of(small("conditional/paper")).learner.objectives["cvae"]
-    assert (objective.over, objective.detach, objective.beta, objective.schedule) == (
-        "everything",
-        False,
-        1.0,
-        "constant",
-    )
+    assert (objective.over, objective.detach) == ("everything", False)
+    assert (objective.error, objective.beta, objective.schedule) == ("mean", 1.0, "constant")
+    trained_rows = run_of(small("conditional/paper-trained-rows")).learner.objectives["cvae"]
+    assert (trained_rows.error, trained_rows.beta) == ("mean", 1.0)
 
 
 def test_batches_are_of_one_corpus_and_the_rest_is_dropped():
@@ -159,10 +167,11 @@ def test_with_t5_keys_have_no_adapters_and_tokens_of_corpora_do_not_learn(tmp_pa
     adapted = {name.rpartition(".")[2] for name in adapted_layers(run.learner.model.encoder.model)}
     assert adapted <= {"q", "v", "o", "wi", "wo"}
     assert {"q", "v", "o", "wo"} <= adapted
-    learning = {id(p) for group in build_optimizer(run.learner, run.recipe.train).param_groups for p in group["params"]}
-    for name, parameter in run.learner.named_parameters():
-        if any(part in name for part in ("bias", "layer_norm", "corpus_tokens")):
-            assert id(parameter) not in learning, name
+    assert recipe.train.frozen == ("bias", "layer_norm", "corpus_tokens")
+    with held_still(run.learner, recipe.train.frozen):
+        for name, parameter in run.learner.named_parameters():
+            if any(part in name for part in recipe.train.frozen):
+                assert not parameter.requires_grad, name
 
 
 def test_what_counts_is_read_in_float32_by_the_loss():

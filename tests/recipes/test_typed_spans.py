@@ -91,7 +91,7 @@ def scores_of(fitted, documents) -> list[torch.Tensor]:
 def fit_sentences(fitted, document):
     from wingspan.corpora.segment import segment
 
-    return segment(document, fitted.recipe.segments, fitted.learner.model.encoder.tokenize.measure)
+    return segment(document, fitted.recipe.segments, fitted.learner.model.encoder.tokenize.table)
 
 
 @pytest.mark.parametrize("name", ["paper", "", "frozen"])

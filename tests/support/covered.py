@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wingspan.corpora.coverage import Census, Coverage
-from wingspan.corpora.segment import Measure, Segmenting
+from wingspan.corpora.segment import Segmenting, Tables
 from wingspan.text import Document
 
 
@@ -14,10 +14,10 @@ def measure_coverage(
     documents: Iterable[Document],
     segmenting: Segmenting,
     *,
-    measure: Measure | None = None,
+    tables: Tables | None = None,
     gold: bool = False,
     **limits: Any,
 ) -> Coverage:
     """The share of gold entities that a model with these limits can find, by default in the sentences of prediction."""
-    census = Census(segmenting, measure, gold)
+    census = Census(segmenting, tables, gold)
     return census.coverage(census.sentences(documents), **limits)

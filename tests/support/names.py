@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from tiny import LABELS, arrays_of, gold_of, sizes, vectors, word_inputs
+from tiny import LABELS, gold_of, sizes, targets_of, vectors, word_inputs
 
 from wingspan.model import States
 from wingspan.objectives.generation import Generation
@@ -45,10 +45,6 @@ def batch_of(objective: Generation, sentences: Sequence[Sentence]):
     """States with random gold vectors, the gold, and the targets as tensors."""
     inputs = word_inputs(sentences)
     gold = gold_of(sentences, inputs, LABELS)
-    arrays = arrays_of(inputs)
-    from wingspan.model import tensors
-
     torch.manual_seed(3)
     found = torch.randn(*gold.start.shape, SPAN, requires_grad=True)
-    targets = tensors(objective.targets(sentences, arrays), "cpu")
-    return States(inputs, vectors(inputs), gold=found), gold, targets
+    return States(inputs, vectors(inputs), gold=found), gold, targets_of(objective, sentences, inputs)

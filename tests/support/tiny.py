@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
+from old_collate import piece_units, word_units
 
-from wingspan.batch import Gold, Inputs, gold_spans, word_units
+from wingspan.batch import Gold, Inputs, gold_spans
 from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
 from wingspan.labels import LabelSet
 from wingspan.model import tensors
-from wingspan.objectives import Sizes
+from wingspan.objectives import Objective, Sizes
 from wingspan.text import Entity, Sentence, Span
 
 LABELS = LabelSet({"main": ("Drug", "Gene")})  # classes: 0 nothing, 1 Drug, 2 Gene
@@ -44,8 +46,6 @@ def word_inputs(sentences: Sequence[Sentence]) -> Inputs:
 
 def piece_inputs(sentences: Sequence[Sentence], counts: Sequence[Sequence[int]]) -> Inputs:
     """Inputs with pieces as units: so many for each word."""
-    from wingspan.encoders.tokenize import piece_units
-
     units = piece_units(sentences, [[(7,) * count for count in row] for row in counts])
     none = np.zeros((len(sentences), 1), dtype=np.int64)
     return tensors(Inputs(tokens=none, token_mask=none > 0, unit_of_token=none, **units), "cpu")
@@ -54,6 +54,11 @@ def piece_inputs(sentences: Sequence[Sentence], counts: Sequence[Sequence[int]])
 def gold_of(sentences: Sequence[Sentence], inputs: Inputs, labels: LabelSet = LABELS) -> Gold:
     """The gold spans as tensors."""
     return tensors(gold_spans(sentences, arrays_of(inputs), labels), "cpu")
+
+
+def targets_of(objective: Objective, sentences: Sequence[Sentence], inputs: Inputs | None = None) -> Any:
+    """The targets of an objective as tensors; units are words unless there are inputs with others."""
+    return tensors(objective.targets(sentences, arrays_of(inputs or word_inputs(sentences))), "cpu")
 
 
 def arrays_of(inputs: Inputs) -> Inputs:

@@ -4,7 +4,7 @@ from torch import nn
 
 from trainings import first_losses, run_of, tiny
 from wingspan.recipe import TrainSettings
-from wingspan.training.loop import build_optimizer, rate_factor, set_rates
+from wingspan.training.loop import Update, build_optimizer, held_still, rate_factor, set_rates
 
 
 def factors(schedule: str, steps: int = 20, warmup: float = 0.0) -> list[float]:
@@ -66,8 +66,24 @@ def groups(module: nn.Module, settings: TrainSettings) -> dict[str, tuple[float,
     return {name: place[id(p)] for name, p in module.named_parameters() if id(p) in place}
 
 
-def test_what_is_frozen_by_name_is_in_no_group():
-    assert set(groups(Small(), TrainSettings(frozen=("bias", "norm")))) == {"encoder.deep.weight", "head.weight"}
+def test_what_is_held_still_is_in_no_group_until_it_is_released():
+    module = Small()
+    before = set(groups(module, TrainSettings()))
+    with held_still(module, ("bias", "norm")):
+        assert set(groups(module, TrainSettings())) == {"encoder.deep.weight", "head.weight"}
+    assert set(groups(module, TrainSettings())) == before  # not what could not learn before either
+
+
+def test_gradients_of_what_is_frozen_are_not_clipped_with_the_others():
+    module = Small()
+    with held_still(module, ("head",)):
+        optimizer = build_optimizer(module, TrainSettings(learning_rate=0.0))
+    update = Update(module, optimizer, clip=1.0)
+    for parameter in (module.head.weight, module.encoder["deep"].weight):
+        parameter.grad = torch.full_like(parameter, 100.0 if parameter is module.head.weight else 0.25)
+    kept = module.encoder["deep"].weight.grad
+    update.step()
+    assert kept.tolist() == [[0.25, 0.25], [0.25, 0.25]]  # their norm is 0.5
 
 
 def test_the_longest_prefix_counts():

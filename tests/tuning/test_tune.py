@@ -183,16 +183,24 @@ def test_a_failed_trial_is_told_and_counts(tmp_path, monkeypatch, capsys):
 
 
 def test_no_trial_starts_after_the_time_budget(tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "run", lambda job, console: time.sleep(0.5) or pretend(job, console))
+    now = [100.0]
+    monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
+
+    def ten_seconds(job, console):
+        now[0] += 10
+        return pretend(job, console)
+
+    monkeypatch.setattr(search, "run", ten_seconds)
     assert tune(request(tmp_path, time_budget=0), QUIET).trials == []
-    found = tune(request(tmp_path, time_budget=0.4), QUIET)  # the first trial begins at once and outlasts it
-    assert [trial["state"] for trial in found.trials] == ["complete"]
+    found = tune(request(tmp_path, time_budget=15), QUIET)  # the second begins in time and outlasts it
+    assert [trial["state"] for trial in found.trials] == ["complete"] * 2
+    assert len(tune(request(tmp_path, time_budget=1), QUIET).trials) == 3
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--range", "train.learnin_rate=1:2"], "--range train.learnin_rate: --set train.learnin_rate: no setting"),
+        (["--range", "train.learnin_rate=1:2"], "--range train.learnin_rate: --set train.learnin_rate: no such"),
         (["--range", "train.epochs=0:3"], "train.epochs is 0; give at least 1"),
         (["--range", "train.epochs=3:1"], "a range goes from a lower to a higher number"),
         (["--range", "train.epochs=3"], "'3' is no range"),

@@ -112,7 +112,9 @@ def main() -> None:
                 )
             os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch would warn about intended behavior
         app()
-    except BrokenPipeError:  # `wingspan predict ... | head`: the reader is gone, which is no error
+    except (BrokenPipeError, SystemExit) as end:  # `wingspan predict ... | head`: the reader is gone, which is no error
+        if not isinstance(end.__context__ or end, BrokenPipeError):  # rich and typer make an exit code 1 of it
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)

@@ -13,7 +13,7 @@ from rich.console import Console
 from wingspan.cli import app
 from wingspan.cli.options import LabelNames
 from wingspan.corpora.formats import Format, by_suffix, detect, format_named, keep_apart, reader_of
-from wingspan.corpora.formats.conversion_loss import described, fit
+from wingspan.corpora.formats.conversion_loss import described, fit, loss_lines
 from wingspan.corpora.formats.tagged import label_names
 from wingspan.corpora.overlaps import Flattening, flatten
 from wingspan.files import CorpusError, OnError, Problems, numbered
@@ -116,10 +116,7 @@ def show(result: Conversion, target: Path, console: Console) -> None:
     lines = [f"{target}: {found}, in {result.target_format}"]
     if result.flattened:
         lines.append(f"removed by --flatten: {counted(result.flattened, 'entity', 'entities')}")
-    if changed := described(result.losses, of_entities=True):
-        lines.append(f"changed for {result.target_format}: {changed}")
-    if not_kept := described(result.losses, of_entities=False):
-        lines.append(f"not kept by {result.target_format}: {not_kept}")
+    lines += loss_lines(result.losses, result.target_format)
     if result.problems:
         lines.append(f"left out: {len(result.problems):,} records or entities that do not fit")
         lines += [f"  {message}" for message in result.problems[:20]]

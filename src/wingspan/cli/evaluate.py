@@ -20,7 +20,7 @@ from wingspan.views.tables import print_scores
 
 def model_and_corpus(inputs: Sequence[str], model: str | None) -> tuple[str, Path]:
     """The two arguments in either order, or the corpus alone beside `--model`."""
-    if len(inputs) != (2 if model is None else 1):
+    if len(inputs) != (2 if model is None else 1) or "" in inputs:  # which would be this folder
         raise ValueError("give a model and a corpus: wingspan evaluate MODEL CORPUS, or CORPUS --model MODEL")
     if model is not None:
         return model, Path(inputs[0])
@@ -44,6 +44,7 @@ def evaluate(
     batch_size: options.BatchSize = 32,
     parts: options.Parts = None,
     device: options.Device = None,
+    precision: options.ComputeIn = "auto",
     threads: options.Threads = None,
 ) -> Scores | TypingScores:
     """Scores a model on a corpus: strict precision, recall, F1 and coverage; or typing accuracy."""
@@ -57,7 +58,7 @@ def evaluate(
     gold = list(read(corpus, format))  # before the model, which takes longer to load
     if not gold:
         raise ValueError(f"{corpus}: no document to evaluate on")
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=options.trusted(parts))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=options.trusted(parts))
     typed = recognizer.recipe.protocol == "typing"  # gets the gold spans, and is scored by accuracy
     scored_labels = None
     if label_map is not None:  # --dataset is the corpus's name in the map

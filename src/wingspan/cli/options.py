@@ -17,6 +17,7 @@ AllowMissing = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU where there is one.")]
+ComputeIn = Annotated[str, typer.Option(help="auto, float32, bfloat16 or int8; faster on a CPU, a little less exact.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]

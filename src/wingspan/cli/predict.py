@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, Dataset, Device, Parts, Threads, trusted, use_threads
+from wingspan.cli.options import BatchSize, ComputeIn, Dataset, Device, Parts, Threads, is_model, trusted, use_threads
 from wingspan.corpora.formats import (
     Format,
     by_suffix,
@@ -25,11 +25,11 @@ from wingspan.corpora.formats import (
     read,
     write_predictions,
 )
-from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit
+from wingspan.corpora.formats.conversion_loss import OVERLAPS, described, fit, loss_lines
 from wingspan.corpora.formats.jsonl import record_of_prediction
 from wingspan.corpora.formats.records import dumps
 from wingspan.decoding import Overlap
-from wingspan.files import CorpusError, Problems, numbered, read_text
+from wingspan.files import CorpusError, OnError, Problems, numbered, read_text
 from wingspan.text import Document
 from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
@@ -37,25 +37,33 @@ from wingspan.views.terminal import show
 if TYPE_CHECKING:
     from wingspan.recognizer import Recognizer
 
+SUFFIXES = (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")  # of arguments that are meant as files
+
 
 @app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
 def predict(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
-    model: Annotated[str, typer.Option(help="A model folder or hub id.")],
+    model: Annotated[str | None, typer.Option(help="A model folder or hub id; or put the folder first.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write documents here; otherwise show them, or print JSON lines in a pipe.")
     ] = None,
     format: Annotated[str | None, typer.Option("--from", help="Format of the input files.")] = None,
-    to: Annotated[str | None, typer.Option("--format", help="Format of the output; otherwise by its suffix.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", "--format", help="Format of the output; otherwise by its suffix.")
+    ] = None,
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Write even if the format changes entities, such as discontinuous ones.")
     ] = False,
     overlap: Annotated[Overlap | None, typer.Option(help="Which entities may overlap; otherwise as trained.")] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The least score of an entity.")] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="At a file or record that cannot be read: stop, or leave it out and count it.")
+    ] = "raise",
     dataset: Dataset = None,
     batch_size: BatchSize = 32,
     parts: Parts = None,
     device: Device = None,
+    precision: ComputeIn = "auto",
     threads: Threads = None,
 ) -> None:
     """Finds entities in texts of any length."""
@@ -64,18 +72,23 @@ def predict(
     use_threads(threads)
     console = Console()
     if output is None and (to is not None or lossy):
-        raise ValueError("--format and --lossy are about the file of --output; give one, or leave them out")
+        raise ValueError("--to and --lossy are about the file of --output; give one, or leave them out")
+    if model is None and is_model(inputs[0]) and len(inputs) > 1:
+        model, *inputs = inputs
+    if model is None:
+        raise ValueError("give the model too: wingspan predict INPUT --model MODEL, or MODEL INPUT")
+    check_inputs(inputs, format)  # whatever is wrong is said before a model is loaded
+    target = None if output is None else format_named(to or by_suffix(output))
     if output is not None:
         keep_apart(output, (Path(argument) for argument in inputs if argument))
-    recognizer = Recognizer.from_pretrained(model, device=device, parts=trusted(parts))
-    target = None if output is None else format_named(to or by_suffix(output))
+    recognizer = Recognizer.from_pretrained(model, device=device, precision=precision, parts=trusted(parts))
     if target is not None and not target.holds.discontinuous and recognizer.recipe.joining.joins and not lossy:
         raise CorpusError(  # before hours of prediction, not after
             f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "
-            "go on with --lossy (an entity is made of each fragment), or choose another --format"
+            "go on with --lossy (an entity is made of each fragment), or choose another --to"
         )
     typing = recognizer.recipe.protocol == "typing"
-    problems = Problems()
+    problems = Problems(on_error)
     texts = documents(inputs, format, problems)
     given = Counted(with_spans(texts) if typing else texts)
     predicted = Counted(
@@ -83,10 +96,8 @@ def predict(
     )
     if output is not None and target is not None:
         write_predictions(predicted.fitted(target, output, lossy), output, target, version_of(recognizer))
-        if changed := described(predicted.lost, of_entities=True):
-            say(console, f"changed for {target.name}: {changed}")
-        if not_kept := described(predicted.lost, of_entities=False):
-            say(console, f"not kept by {target.name}: {not_kept}")
+        for line in loss_lines(predicted.lost, target.name):
+            say(console, line)
     elif console.is_terminal:
         labels = sorted({label for types in recognizer.labels.types.values() for label in types})
         for document in predicted:
@@ -97,6 +108,10 @@ def predict(
             sys.stdout.write(dumps(record_of_prediction(document)) + "\n")
     for note in problems.notes:
         say(Console(stderr=True), f"note: {note}")
+    if problems.messages:
+        left_out = counted(len(problems.messages), "file or record", "files or records")
+        for line in (f"left out: {left_out} that could not be read", *problems.messages[:20]):
+            say(Console(stderr=True), line)
     if typing and predicted.entities < given.entities:
         say(
             Console(stderr=True),
@@ -124,7 +139,7 @@ class Counted:
                 flat = ", --overlap flat" if OVERLAPS in lost else ""
                 raise CorpusError(
                     f"{path}: {target.name!r} cannot hold {changed} of document {document.id!r}; "
-                    f"go on with --lossy{flat}, or choose another --format"
+                    f"go on with --lossy{flat}, or choose another --to"
                 )
             self.lost.update(lost)
             yield document
@@ -158,6 +173,16 @@ def version_of(recognizer: "Recognizer") -> str:
     return f"{recognizer.recipe.name} {sha256(facts.encode()).hexdigest()[:8]}"
 
 
+def check_inputs(inputs: Sequence[str], format: str | None) -> None:
+    """Refuses a format that there is not, and what looks like the name of a file that there is not."""
+    if format is not None:
+        format_named(format)
+    for argument in inputs:
+        looks_like_a_file = "/" in argument or Path(argument).suffix in SUFFIXES
+        if looks_like_a_file and not any(map(str.isspace, argument)) and not os.path.exists(argument):
+            raise FileNotFoundError(2, "no such file or folder", argument)
+
+
 def documents(inputs: Sequence[str], format: str | None, problems: Problems) -> Iterator[Document]:
     """Documents from the arguments: an existing path, `-` for standard input, or else a text."""
     for number, argument in enumerate(inputs):
@@ -166,10 +191,6 @@ def documents(inputs: Sequence[str], format: str | None, problems: Problems) -> 
             yield from lines_of_stdin(problems)
         elif os.path.exists(argument):  # unlike a Path, it takes any text, and the empty one is no folder
             yield from of_path(path, format, problems)
-        elif not any(map(str.isspace, argument)) and (
-            "/" in argument or path.suffix in (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")
-        ):
-            raise FileNotFoundError(2, "no such file or folder", argument)
         else:
             yield Document(str(number), argument)
 
@@ -177,7 +198,12 @@ def documents(inputs: Sequence[str], format: str | None, problems: Problems) -> 
 def of_path(path: Path, format: str | None, problems: Problems, name: str | None = None) -> Iterator[Document]:
     """A corpus, or a plain text file as one document; in a folder its id is its path there."""
     if format is None and is_prose(path, problems):
-        yield Document(name or path.stem, read_text(path))  # line ends as they are: offsets count them
+        try:
+            yield Document(name or path.stem, read_text(path))  # line ends as they are: offsets count them
+        except CorpusError as error:
+            if problems.on_error == "raise":
+                raise
+            problems.messages.append(str(error))
     elif format is None and path.is_dir() and not is_corpus(path):
         texts = sorted(path.rglob("*.txt"))
         if not texts:

@@ -117,10 +117,10 @@ class TextWords:
     def _of(self, path: Path) -> Iterator[list[str]]:
         split = SPLITTERS[self.splitter]
         if self.format is None and is_prose(path, Problems()):
-            texts = ((line, split(line)) for _, line in read_lines(path))
+            texts = ((line, split(line).tolist()) for _, line in read_lines(path))
         else:
             documents = read(path, self.format)
-            texts = ((doc.text, doc.words if doc.words is not None else split(doc.text)) for doc in documents)
+            texts = ((doc.text, doc.words if doc.words is not None else split(doc.text).tolist()) for doc in documents)
         for text, spans in texts:
             yield [text[start:end].lower() if self.lower_case else text[start:end] for start, end in spans]
 

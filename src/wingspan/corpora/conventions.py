@@ -6,12 +6,13 @@ signs are put back to the words that they belong to.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import regex
 
-from wingspan.text import Document, Span, gaps_between
+from wingspan.text import Document, Offsets, Span, gaps_between, spans_of
 
 # Letters of scripts with blanks between words. In other scripts a character is a word, as in `corpora.words`.
 _LETTER = r"[[\p{L}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
@@ -48,25 +49,29 @@ _TWEETS = regex.compile(
 )
 
 
-def each_alphanumeric(text: str) -> Iterator[Span]:
-    """Letters and digits together, every sign alone, as biomedical corpora and BERT have it."""
-    return (Span(*match.span()) for match in _ALPHANUMERIC.finditer(text))
+def find_alphanumeric(text: str) -> Offsets:
+    """Letters and digits together, every sign alone, as biomedical corpora and BERT have it.  (W, 2)"""
+    return _found(_ALPHANUMERIC, text)
 
 
-def each_newswire(text: str) -> Iterator[Span]:
-    """As treebanks have it: hyphens, abbreviations and numbers stay whole; `'s` and `n't` are words."""
-    return (Span(*match.span()) for match in _NEWSWIRE.finditer(text))
+def find_newswire(text: str) -> Offsets:
+    """As treebanks have it: hyphens, abbreviations and numbers stay whole; `'s` and `n't` are words.  (W, 2)"""
+    return _found(_NEWSWIRE, text)
 
 
-def each_tweet_word(text: str) -> Iterator[Span]:
-    """As corpora of messages have it: names, tags, addresses and faces stay whole, and so do `don't` and `!!!`."""
-    return (Span(*match.span()) for match in _TWEETS.finditer(text))
+def find_tweets(text: str) -> Offsets:
+    """As corpora of messages have it: names, tags, addresses and faces stay whole; so do `don't` and `!!!`.  (W, 2)"""
+    return _found(_TWEETS, text)
 
 
-CONVENTIONS: dict[str, Callable[[str], Iterable[Span]]] = {
-    "alphanumeric": each_alphanumeric,
-    "newswire": each_newswire,
-    "tweets": each_tweet_word,
+def _found(pattern: "regex.Pattern[str]", text: str) -> Offsets:
+    return np.array([match.span() for match in pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
+
+
+CONVENTIONS: dict[str, Callable[[str], Offsets]] = {
+    "alphanumeric": find_alphanumeric,
+    "newswire": find_newswire,
+    "tweets": find_tweets,
 }
 
 
@@ -102,7 +107,7 @@ class Agreement(NamedTuple):
 
 
 def best_agreement(
-    documents: Sequence[Document], splitters: Mapping[str, Callable[[str], Iterable[Span]]]
+    documents: Sequence[Document], splitters: Mapping[str, Callable[[str], Offsets]]
 ) -> Agreement | None:
     """The best of the splitters, the first of equals; None where no document gives words."""
     given = [document for document in documents if document.words]
@@ -115,12 +120,10 @@ def best_agreement(
     return max(found, key=lambda one: one.share, default=None)
 
 
-def _measured(
-    name: str, splitter: Callable[[str], Iterable[Span]], texts: Sequence[tuple[str, set[Span]]]
-) -> Agreement:
+def _measured(name: str, splitter: Callable[[str], Offsets], texts: Sequence[tuple[str, set[Span]]]) -> Agreement:
     words = same = found = 0
     for text, given in texts:
-        made = {Span(*map(int, span)) for span in splitter(text)}
+        made = set(spans_of(splitter(text)))
         words, same, found = words + len(given), same + len(made & given), found + len(made)
     return Agreement(name, words, same, found)
 

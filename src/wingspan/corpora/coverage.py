@@ -6,11 +6,11 @@ Sentences are made once: `Census` records their entities, and counts the losses 
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from wingspan.corpora.fragments import mistaken
-from wingspan.corpora.segment import GoldOutcome, Measure, Segmenting, segment
+from wingspan.corpora.segment import GoldOutcome, Segmenting, Tables, segment_rows, word_sizes
 from wingspan.text import Document, Entity, Sentence, Span
 
 Overlap = Literal["flat", "nested", "any"]
@@ -78,10 +78,10 @@ class Coverage:
 class Census:
     """Makes sentences, and counts what becomes of the entities."""
 
-    def __init__(self, segmenting: Segmenting, measure: Measure | None = None, gold: bool = True) -> None:
+    def __init__(self, segmenting: Segmenting, tables: Tables | None = None, gold: bool = True) -> None:
         """Takes the arguments of `segment`; `gold=False` cuts as prediction does."""
-        self.segmenting = segmenting
-        self.measure = measure
+        self.segmenting = replace(segmenting, context="sentence")  # context has no part in what is lost
+        self.tables = tables
         self.gold = gold
         self.outcomes: Counter[GoldOutcome] = Counter()
         self.capped_words = 0
@@ -89,9 +89,14 @@ class Census:
 
     def sentences(self, documents: Iterable[Document]) -> Iterator[Sentence]:
         """The sentences of all documents, one after the other."""
-        measure = self._measured if self.measure else None
-        for document in documents:
-            yield from segment(document, self.segmenting, measure, self.gold, self._record)
+        return (sentence for sentence in self.rows(documents) if sentence is not None)
+
+    def rows(self, documents: Iterable[Document]) -> Iterator[Sentence | None]:
+        """The sentences of each document, and None after them; by then what became of its entities is counted."""
+        for sentence in segment_rows(documents, self.segmenting, self.tables, self.gold, self._record):
+            if sentence is not None and len(sentence.words) == 1:  # a word longer than a window is alone in one
+                self.capped_words += int(word_sizes(sentence)[0] > self.segmenting.max_length)
+            yield sentence
 
     def coverage(
         self,
@@ -109,10 +114,9 @@ class Census:
         `discontinuous`: fragments can be joined. `tags`: entities are decoded from tags, one layer per type, or a
         single layer where `overlap` is flat; then discontinuity and overlaps are limits, width and labels per span are
         not.
-        `pieces`: widths count pieces, as measured, instead of words.
+        `pieces`: widths count pieces instead of words.
         """
         lost: Counter[str] = Counter()
-        units = self.measure if pieces else None
         for sentence in sentences:
             left = [entity for entity in sentence.entities if id(entity) not in self._moved]
             if tags or not discontinuous:
@@ -120,7 +124,7 @@ class Census:
             else:
                 left = _without(left, mistaken(left)[0], "unjoined", lost)
             if not tags and max_width is not None:
-                wide = [e for e in left if any(width_of(span, sentence, units) > max_width for span in e.spans)]
+                wide = [e for e in left if any(width_of(span, sentence, pieces) > max_width for span in e.spans)]
                 left = _without(left, wide, "too_wide", lost)
             if not tags and one_label_per_span:
                 first = {e.spans: e for e in reversed(left)}
@@ -149,21 +153,15 @@ class Census:
         if outcome == "moved" and placed is not None:
             self._moved[id(placed)] = placed
 
-    def _measured(self, words: Sequence[str]) -> Sequence[int]:
-        assert self.measure is not None
-        sizes = self.measure(words)
-        self.capped_words += sum(size > self.segmenting.max_length for size in sizes)
-        return sizes
+
+def width_of(span: Span, sentence: Sentence, pieces: bool = False) -> int:
+    """The width of a span in words, or in pieces."""
+    return int(word_sizes(sentence)[span.start : span.end].sum()) if pieces else span.width
 
 
-def width_of(span: Span, sentence: Sentence, units: Measure | None = None) -> int:
-    """The width of a span in words, or in the units of the measure."""
-    return span.width if units is None else sum(units(sentence.words[span.start : span.end]))
-
-
-def auto_width(sentences: Iterable[Sentence], share: float = 0.99, units: Measure | None = None) -> int:
-    """The smallest width, in words or the units of the measure, that holds this share of the entities' fragments."""
-    widths = Counter(width_of(span, s, units) for s in sentences for entity in s.entities for span in entity.spans)
+def auto_width(sentences: Iterable[Sentence], share: float = 0.99, pieces: bool = False) -> int:
+    """The smallest width, in words or pieces, that holds this share of the entities' fragments."""
+    widths = Counter(width_of(span, s, pieces) for s in sentences for entity in s.entities for span in entity.spans)
     reached = 0
     for width in sorted(widths):
         reached += widths[width]

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wingspan.corpora.overlaps import joined, overlapping
-from wingspan.corpora.words import each_unspaced, each_word, split_words, word_spans
-from wingspan.text import ABOUT_ENTITIES, LAYOUTS, Document, Entity, Span
+from wingspan.corpora.words import find_unspaced, split_words, word_spans
+from wingspan.text import ABOUT_ENTITIES, LAYOUTS, Document, Entity, Span, spans_of
 
 _POSITIONED = ABOUT_ENTITIES | LAYOUTS | {"columns"}  # keys of `meta` that hold offsets or one value per word
 
@@ -101,7 +101,7 @@ def _words(
     for start, end in (moved(word) for word in words if not broken[word.start : word.end].any()):
         end = max(start, end)
         kept += _moved(split_words(text[done:start]), done)
-        kept += _moved(each_unspaced(text[start:end]), start)
+        kept += _moved(spans_of(find_unspaced(text[start:end])), start)
         done = end
     return (*kept, *_moved(split_words(text[done:]), done))
 
@@ -160,7 +160,7 @@ def unseen_entities(documents: Sequence[Document], seed: int) -> list[Document]:
         """One edit per character, so that no border of an entity inside a word prevents it."""
         covered = joined(span for entity in document.entities for span in entity.spans)
         for whole in covered:
-            for start, end in _moved(each_word(document.text[whole.start : whole.end]), whole.start):
+            for start, end in _moved(split_words(document.text[whole.start : whole.end]), whole.start):
                 word = document.text[start:end]
                 if word.islower() and len(word) <= 3:
                     continue

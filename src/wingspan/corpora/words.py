@@ -1,13 +1,15 @@
 """Text into words, for any script. Entities start and end with words.
 
 A splitter is any callable from a text to its words' character ranges, in order and without overlap. `SPLITTERS` names
-the ones that a recipe can ask for; they yield word by word, so that a long text needs no list of all its words.
+the ones that a recipe can ask for. A regular expression defines the words; where no character joins others, most of the
+time, the same words are found for all of a text at once.
 """
 
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import regex
@@ -15,9 +17,9 @@ from numpy.typing import NDArray
 
 from wingspan.corpora.conventions import CONVENTIONS
 from wingspan.files import CorpusError
-from wingspan.text import Document, Entity, Span
+from wingspan.text import Document, Entity, Offsets, Span, offsets_of
 
-Splitter = Callable[[str], Iterable[Span]]
+Splitter = Callable[[str], Offsets]
 
 # Scripts written without spaces: one character, with its marks, is one word. The two long-vowel marks have no script.
 _SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc\uff70]"
@@ -38,29 +40,91 @@ _WORD = regex.compile(
     """,
     regex.VERSION1 | regex.VERBOSE,
 )
-_NO_SPACE = regex.compile(r"\S++")
-
-
-def each_word(text: str) -> Iterator[Span]:
-    """The words one by one: runs of letters, runs of digits, and every other visible character alone."""
-    for match in _WORD.finditer(text):
-        yield Span(*match.span())
-
-
-def each_unspaced(text: str) -> Iterator[Span]:
-    """The words one by one: everything between white space."""
-    for match in _NO_SPACE.finditer(text):
-        yield Span(*match.span())
 
 
 def split_words(text: str) -> tuple[Span, ...]:
     """The words of a text: letters with their marks, digits apart from letters, one word per Han or Kana character."""
-    return tuple(each_word(text))
+    return tuple(Span(*match.span()) for match in _WORD.finditer(text))
 
 
 def word_strings(text: str) -> list[str]:
     """The words of `split_words` as strings, where their places do not matter; more than twice as fast."""
     return list(_WORD.findall(text))
+
+
+# Kinds of characters, as the expressions above see them. From JOINING on, the expression itself has to look.
+SPACE, LETTER, DIGIT, SIGN, JOINING, LEADING = range(6)
+_KINDS = {
+    # a sign is a word by itself, and so is one character of a script without spaces
+    SIGN: regex.compile(r"[\p{GCB=Other}\p{GCB=Control}]++"),
+    DIGIT: regex.compile(r"\p{Nd}++"),
+    LETTER: regex.compile(rf"{_LETTER}++", regex.VERSION1),
+    JOINING: regex.compile(rf"[{_ATTACHED}\p{{RI}}]++", regex.VERSION1),
+    LEADING: regex.compile(r"[\p{GCB=Prepend}&&\P{L}]++", regex.VERSION1),  # joins even a space after it
+    SPACE: regex.compile(r"\s++"),
+}
+_PLANE = 0x10000  # characters beyond the first plane are rare, and many of them join others
+
+
+@cache
+def _kind_of_code() -> NDArray[np.uint8]:
+    """The kind of each code point of the first plane; the last one, which is no character, stands for all others."""
+    kinds = np.full(_PLANE, JOINING, dtype=np.uint8)
+    every = "".join(map(chr, range(_PLANE)))
+    for number, pattern in _KINDS.items():
+        for match in pattern.finditer(every):
+            kinds[match.start() : match.end()] = number
+    kinds[-1] = LEADING
+    return kinds
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    """The characters of a text as numbers."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def find_words(text: str) -> Offsets:
+    """The words of `split_words` as an array, for long texts: those of plain characters all at once.  (W, 2)"""
+    kinds = _kind_of_code().take(code_points(text), mode="clip")
+    rest = [match.span() for start, end in _joined(kinds) for match in _WORD.finditer(text, start, end)]
+    words = _runs(kinds, alone=kinds == SIGN)
+    if not rest:
+        return words
+    words = np.concatenate([words, np.array(rest, dtype=np.int64)])
+    return words[words[:, 0].argsort()]
+
+
+def find_unspaced(text: str) -> Offsets:
+    """The words of a text: everything between white space.  (W, 2)"""
+    kinds = _kind_of_code().take(code_points(text), mode="clip")
+    return _runs((kinds != SPACE).astype(np.uint8))
+
+
+def _joined(kinds: NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Stretches without white space that have a character for the expression; they become white space here."""
+    joining = np.flatnonzero(kinds >= JOINING)
+    if not len(joining):
+        return []
+    divides = kinds == SPACE
+    divides[1:] &= kinds[:-1] != LEADING
+    divides = np.concatenate([[-1], np.flatnonzero(divides), [len(kinds)]])
+    after = np.unique(np.searchsorted(divides, joining))
+    stretches: list[tuple[int, int]] = np.stack([divides[after - 1] + 1, divides[after]], axis=1).tolist()
+    for start, end in stretches:
+        kinds[start:end] = SPACE
+    return stretches
+
+
+def _runs(kinds: NDArray[np.uint8], alone: NDArray[np.bool_] | None = None) -> Offsets:
+    """Runs of one kind other than 0 (white space); a character that stands alone is a run by itself."""
+    starts, ends = np.ones(len(kinds), dtype=bool), np.ones(len(kinds), dtype=bool)
+    np.not_equal(kinds[1:], kinds[:-1], out=starts[1:])
+    ends[:-1] = starts[1:]
+    if alone is not None:
+        starts |= alone
+        ends |= alone
+    visible = kinds != SPACE
+    return np.stack([np.flatnonzero(starts & visible), np.flatnonzero(ends & visible) + 1], axis=1)
 
 
 def kind(character: str) -> str:
@@ -73,15 +137,20 @@ def kind(character: str) -> str:
 
 
 AUTO = "auto"  # training chooses the splitter that agrees best with given words; until then it is `words`
-SPLITTERS: dict[str, Splitter] = {AUTO: each_word, "words": each_word, "whitespace": each_unspaced, **CONVENTIONS}
+SPLITTERS: dict[str, Splitter] = {AUTO: find_words, "words": find_words, "whitespace": find_unspaced, **CONVENTIONS}
 
 
 # Documents in words, for formats that count in words
 
 
-def word_spans(document: Document) -> tuple[Span, ...]:
+def word_spans(document: Document) -> Sequence[Span]:
     """The given words of the document, or the splitter's."""
     return split_words(document.text) if document.words is None else document.words
+
+
+def word_offsets(document: Document, splitter: str = "words") -> Offsets:
+    """The given words of the document, or the splitter's, as an array.  (W, 2)"""
+    return SPLITTERS[splitter](document.text) if document.words is None else offsets_of(document.words)
 
 
 class WordRanges:
@@ -90,8 +159,7 @@ class WordRanges:
     def __init__(self, words: Sequence[Span]) -> None:
         """Takes the words in the order of the text."""
         self.words = words
-        self._starts = [word.start for word in words]
-        self._ends = [word.end for word in words]
+        self._starts, self._ends = offsets_of(words).T.tolist()
 
     def touched(self, span: Span) -> Span:
         """The words that share a character with the span; empty (start == end) if there is none."""

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import torch
 from torch import Tensor, nn
 
 from wingspan.batch import Inputs, Tokenize
@@ -56,6 +57,10 @@ class Encoder(nn.Module, ABC):
 
     def settle(self) -> None:  # noqa: B027  most encoders have no adapters
         """Merges adapters for good: training is over."""
+
+    def lower(self, to: torch.dtype) -> None:
+        """Puts the Transformer into bfloat16 or int8 for good, to predict faster on a CPU."""
+        raise ValueError("this model has no Transformer that could compute in bfloat16 or int8; use float32")
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Words:

@@ -5,24 +5,20 @@ Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is f
 
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import groupby
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wingspan.batch import Inputs, Tokenize, word_units
+from wingspan.batch import Inputs, Tokenize
 from wingspan.corpora.words import kind
 from wingspan.encoders import Encoder, Words
 from wingspan.layers.lstm import BiLSTM
-from wingspan.text import Sentence
 
 FEATURES = 10
 LONGEST = 64  # characters of a word that are used, so that a 300,000-character "word" costs no more than its affixes
 
 
-@lru_cache(maxsize=200_000)
 def features(word: str) -> tuple[int, ...]:
     """The hashed features of one word, as 31-bit numbers; the encoder takes them modulo its table."""
     head, tail = word[:LONGEST], word[-LONGEST:]
@@ -40,29 +36,19 @@ def features(word: str) -> tuple[int, ...]:
 
 
 class HashedTokenize(Tokenize):
-    """Words to feature hashes."""
+    """Words to feature hashes: each word has `FEATURES` tokens, one after the other."""
+
+    fewest_tokens = FEATURES
 
     def __init__(self, buckets: int, max_length: int) -> None:
         self.buckets = buckets
         self.max_length = max_length
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """Each word has `FEATURES` tokens, one after the other."""
-        units = word_units(sentences)
-        batch, longest = units["unit_mask"].shape
-        tokens = np.zeros((batch, longest, FEATURES), dtype=np.int64)
-        for row, sentence in enumerate(sentences):
-            if sentence.words:
-                tokens[row, : len(sentence.words)] = [features(word) for word in sentence.words]
-        owner = np.where(units["unit_mask"], np.arange(longest), longest)
-        return Inputs(
-            tokens=tokens.reshape(batch, -1) % self.buckets,
-            token_mask=np.repeat(units["unit_mask"], FEATURES, axis=1),
-            unit_of_token=np.repeat(owner, FEATURES, axis=1),
-            **units,
-        )
+    def cut(self, words: Sequence[str]) -> list[list[int]]:
+        """The features of each word."""
+        return [[number % self.buckets for number in features(word)] for word in words]
 
-    def measure(self, words: Sequence[str]) -> list[int]:
+    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> list[int]:
         """A word is one unit, however long."""
         return [1] * len(words)
 

@@ -1,11 +1,17 @@
-"""Opens base models by short name, folder or hub id: only safetensors weights, no code of theirs, 8 or 4 bits."""
+"""Opens base models by short name, folder or hub id: safetensors and JSON only, no code of theirs, 8 or 4 bits.
+
+Transformers is given a checked configuration and the weights, never a folder to find things in: a configuration can
+name code, kernels, quantizers or other repositories, and which of them are fetched depends on the installed packages.
+"""
 
 import hashlib
 import importlib.util
-import json
+import inspect
 import logging
 import os
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -13,16 +19,28 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 import transformers
-from safetensors import SafetensorError
-from torch import nn
+from huggingface_hub import constants, snapshot_download
+from safetensors.torch import load_file
+from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
-from wingspan.files import brief
+from wingspan.files import brief, check_model_folder, check_size, stored_object
+from wingspan.layers.allowance import allowance, weights_of
 
 Bits = Literal["8bit", "4bit"]
-UNLOADABLE = (OSError, ValueError, ImportError, SafetensorError)  # raised by transformers for a bad name or folder
 BASE = "encoder/base.json"  # which base a quantized model has
+BASE_FILES = ["*.json", "*.txt", "*.model", "model.safetensors", "model-*.safetensors"]
+TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges*", "*tokens*", "*.model")
+INDEX = "model.safetensors.index.json"
 RATES = ("dropout", "attention_dropout", "activation_dropout")  # T5, BART and similar models keep rates in these
+FOREIGN = re.compile(
+    r"auto_map|custom_pipelines|quantization_config|.*(attn|experts)_implementation.*|.*kernel_config|use_kernels"
+    r"|fusion_config|transformers_weights|distributed_config|per_layer_config|num_labels|id2label|label2id"
+)
+"""Keys that name code, kernels or files, or that build tables that no encoder has."""
+REPEATED = re.compile(r"layer|block|depth|stage|head|group|expert")
+MOST_REPEATED, LARGEST_NUMBER = 10_000, 2**31  # transformers loops over such numbers before any tensor is created
+KERNEL_LOADERS = re.compile(r"\b(get_kernel|lazy_load_kernel)\(")
 
 
 @contextmanager
@@ -40,16 +58,16 @@ def quiet() -> Iterator[None]:
 
 def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bits | None) -> tuple[Any, Any]:
     """Model and tokenizer behind a short name, a folder or a hub id."""
-    bits = quantizer(quantize, dtype) if quantize is not None else None
-    where = locate(name)
+    options = {"quantization_config": quantizer(quantize, dtype)} if quantize is not None else {}
     try:
+        folder = base_folder(name, revision)
         with quiet():
-            config = transformers.AutoConfig.from_pretrained(where, revision=revision, trust_remote_code=False)
-            options = {"use_safetensors": True, "trust_remote_code": False}
-            options |= {} if bits is None else {"quantization_config": bits}
-            model = loader(config).from_pretrained(where, revision=revision, dtype=dtype, **options)
-            return encoding_half(model), open_tokenizer(where, revision)
-    except UNLOADABLE as error:
+            config = open_config(folder)
+            weights = base_weights(folder)
+            with allowance(weights_of(weights)):
+                model = build(config, weights, dtype, **options)
+            return model, open_tokenizer(folder, config)
+    except Exception as error:  # transformers raises anything on a folder that is no model
         raise ValueError(
             f"encoder {name!r} cannot be loaded ({brief(error)}); "
             "use --encoder hashed (needs nothing), minilm, e5-small, a folder, or a hub id that can be reached"
@@ -63,12 +81,11 @@ def open_saved(
     with reading(folder), quiet():
         tokenizer = open_tokenizer(folder)
         if quantize is None:
-            config = transformers.AutoConfig.from_pretrained(folder / "encoder", trust_remote_code=False)
-            bare = loader(config).from_config(config, dtype=torch.float32, trust_remote_code=False)
-            return encoding_half(bare), tokenizer, None
-        base = json.loads((folder / BASE).read_text(encoding="utf-8"))
-    model, _ = open_named(name, base["revision"], dtype, quantize)
-    if base_record(name, base["revision"], model) != base:
+            config = open_config(folder / "encoder")
+            return build(config, {}, torch.float32), tokenizer, None
+        base = stored_object(folder / BASE)
+    model, _ = open_named(name, base.get("revision"), dtype, quantize)
+    if base_record(name, base.get("revision")) != base:
         raise ValueError(f"{folder}: the base {name!r} has other weights now than this model was trained on")
     return model, tokenizer, base
 
@@ -78,33 +95,117 @@ def reading(folder: Path) -> Iterator[None]:
     """Names the folder if the encoder's files in it cannot be read."""
     try:
         yield
-    except (*UNLOADABLE, KeyError, TypeError) as error:
+    except Exception as error:  # transformers raises anything on files that are not what it expects
         raise ValueError(f"{folder}: the encoder's files are missing or damaged ({brief(error)})") from error
 
 
-def loader(config: Any) -> Any:
-    """The Auto class for a configuration: T5 and similar models have one that loads no decoder."""
-    kind = type(config)
-    alone = kind in transformers.MODEL_FOR_TEXT_ENCODING_MAPPING and kind in transformers.MODEL_MAPPING
-    differs = alone and transformers.MODEL_FOR_TEXT_ENCODING_MAPPING[kind] is not transformers.MODEL_MAPPING[kind]
-    return transformers.AutoModelForTextEncoding if differs else transformers.AutoModel
+def fetch(name: str, revision: str | None, patterns: Sequence[str]) -> Path:
+    """The folder of a hub id in the local cache, with the files that fit the patterns."""
+    return Path(snapshot_download(name, revision=revision, allow_patterns=list(patterns)))
 
 
-def encoding_half(model: Any) -> Any:
-    """The encoder of an encoder-decoder model; any other as it is."""
-    return model.get_encoder() if model.config.is_encoder_decoder else model
+def base_folder(name: str, revision: str | None) -> Path:
+    """The folder of a base model, checked."""
+    where = Path(locate(name))
+    folder = where if where.is_dir() else fetch(locate(name), revision, BASE_FILES)
+    check_folder(folder)
+    return folder
 
 
-def open_tokenizer(where: str | Path, revision: str | None = None) -> Any:
-    """The tokenizer of a model; where files are missing, transformers makes an empty one, which is refused."""
+def check_folder(folder: Path) -> None:
+    """Refuses what is no regular file inside the folder; the hub's cache has all its files behind links."""
+    cache = Path(constants.HF_HUB_CACHE).resolve()
+    check_model_folder(folder, within=cache if folder.resolve().is_relative_to(cache) else None)
+
+
+def base_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of a base model, from one file or several."""
+    names = {"model.safetensors"}
+    if not (folder / "model.safetensors").is_file():
+        if not (folder / INDEX).is_file():
+            raise ValueError("it has no model.safetensors")
+        names = set(stored_object(folder / INDEX)["weight_map"].values())
+    weights: dict[str, Tensor] = {}
+    for name in sorted(names):
+        if Path(name).name != name:
+            raise ValueError(f"{INDEX} names {name!r}, which is no file beside it")
+        weights |= load_file(folder / name)
+    return weights
+
+
+def open_config(folder: Path) -> Any:
+    """The configuration of a base model, without what could bring in code, and with numbers that a model can have."""
+    path = folder / "config.json"
+    settings = plain_settings(stored_object(path), path)
+    check_tokenizer_class(settings.get("tokenizer_class"), path)
+    return transformers.AutoConfig.for_model(settings.pop("model_type", None), **settings)
+
+
+def plain_settings(value: Any, path: Path, key: str = "") -> Any:
+    """Settings without foreign ones, at any depth."""
+    if isinstance(value, dict):
+        kept = {name: part for name, part in value.items() if not FOREIGN.fullmatch(name)}
+        if "model_type" in kept:
+            check_model_type(kept["model_type"], path)
+        return {name: plain_settings(part, path, name) for name, part in kept.items()}
+    if isinstance(value, list):
+        return [plain_settings(part, path, key) for part in value]
+    most = MOST_REPEATED if REPEATED.search(key) else LARGEST_NUMBER
+    if isinstance(value, int) and (abs(value) > most or (value < 0 and key.startswith(("num_", "n_")))):
+        raise ValueError(f"{path}: {key} is {value}, which no model has")
+    return value
+
+
+def check_model_type(kind: Any, path: Path) -> None:
+    """Refuses what transformers does not know, and models whose own code fetches kernels."""
+    if not isinstance(kind, str) or kind not in transformers.CONFIG_MAPPING:
+        raise ValueError(f"{path}: transformers knows no model_type {str(kind)[:40]!r}")
+    for model in classes_for(transformers.CONFIG_MAPPING[kind]):
+        if KERNEL_LOADERS.search(inspect.getsource(sys.modules[model.__module__])):
+            raise ValueError(f"{path}: models of type {kind!r} fetch kernels from a hub, which Wingspan never does")
+
+
+def classes_for(kind: type) -> list[Any]:
+    """The models of a type of configuration; T5 and similar ones have one without decoder, which comes first."""
+    mappings = (transformers.MODEL_FOR_TEXT_ENCODING_MAPPING, transformers.MODEL_MAPPING)
+    found = [mapping.get(kind, None) for mapping in mappings]
+    return [model for known in found for model in (known if isinstance(known, tuple) else (known,)) if model]
+
+
+def build(config: Any, weights: Mapping[str, Tensor], dtype: torch.dtype, **options: Any) -> Any:
+    """The encoder of a configuration, with these weights and random others."""
+    found = classes_for(type(config))
+    if not found:
+        raise ValueError(f"a model of type {config.model_type!r} is no text encoder")
+    model = found[0].from_pretrained(None, config=config, state_dict=weights, dtype=dtype, **options)
+    encoder = model.get_encoder() if model.config.is_encoder_decoder else model
+    if not isinstance(encoder.get_input_embeddings(), nn.Embedding) or not hasattr(encoder.config, "hidden_size"):
+        raise ValueError(f"a model of type {config.model_type!r} is no text encoder")
+    return encoder
+
+
+def open_tokenizer(folder: Path, config: Any = None) -> Any:
+    """The tokenizer of a model, whatever it encodes for; transformers makes an empty one of no files: refused."""
+    path = folder / "tokenizer_config.json"
+    for file in [file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)]:
+        check_size(file)
+    if path.is_file():
+        check_tokenizer_class(stored_object(path).get("tokenizer_class"), path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(
-        where, revision=revision, add_prefix_space=True, trust_remote_code=False
+        folder, config=config or transformers.PreTrainedConfig(), add_prefix_space=True, trust_remote_code=False
     )
     if len(tokenizer) <= len(tokenizer.all_special_tokens) + 1:  # T5's also has a mark for the start of a word
         raise ValueError("tokenizer.json is missing")
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError("its tokenizer has no fast version, which Wingspan needs")
     return tokenizer
+
+
+def check_tokenizer_class(name: Any, path: Path) -> None:
+    """Transformers would call `from_pretrained` of any of its classes, some of which ask to run code."""
+    known = getattr(transformers, name, None) if isinstance(name, str) else name
+    if known is not None and not (inspect.isclass(known) and issubclass(known, transformers.PreTrainedTokenizerBase)):
+        raise ValueError(f"{path}: tokenizer_class {str(name)[:40]!r} is no tokenizer")
 
 
 def set_dropout(model: nn.Module, rate: float) -> None:
@@ -117,23 +218,19 @@ def set_dropout(model: nn.Module, rate: float) -> None:
                 setattr(part, name, rate)
 
 
-def base_record(name: str, revision: str | None, model: Any) -> dict[str, Any]:
+def base_record(name: str, revision: str | None) -> dict[str, Any]:
     """Identifies the base of a model: its name, revision, and the SHA-256 of all its weights."""
-    known = getattr(model.config, "_commit_hash", None) or revision
-    folder = Path(locate(name))
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        folder = Path(snapshot_download(locate(name), revision=known, local_files_only=True))
-    index = folder / "model.safetensors.index.json"
+    folder = base_folder(name, revision)
+    index = folder / INDEX
     files = {"model.safetensors"}
     if index.is_file():
-        files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        files = set(stored_object(index)["weight_map"].values())
     total = hashlib.sha256()
     for file_name in sorted(files):
         with (folder / file_name).open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())
-    return {"name": name, "revision": known, "sha256": total.hexdigest()}
+    commit = folder.name if folder.parent.name == "snapshots" else revision
+    return {"name": name, "revision": commit, "sha256": total.hexdigest()}
 
 
 class Known(NamedTuple):

@@ -1,6 +1,7 @@
 """Any Hugging Face encoder, one vector per word or piece: only safetensors are read, and no code of a model is run."""
 
 import json
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +33,7 @@ class PretrainedEncoder(Encoder):
     """
 
     tokenize: PieceTokenize
+    lowered = False  # whether the weights are only good for prediction
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class PretrainedEncoder(Encoder):
         else:
             model, tokenizer = loading.open_named(name, revision, precision, quantize)
             if quantize is not None:
-                base = loading.base_record(name, revision, model)
+                base = loading.base_record(name, revision)
         super().__init__()
         if base is None:
             model.to(precision)
@@ -151,8 +153,24 @@ class PretrainedEncoder(Encoder):
         if self.base is None:
             merge(self.model)
 
+    def lower(self, to: torch.dtype) -> None:
+        """Casts the Transformer, or replaces its linear layers by those with weights of 8 bits."""
+        if self.base is not None:
+            raise ValueError("the encoder of this model is quantized already; use precision float32")
+        if to == torch.qint8:
+            with warnings.catch_warnings():  # torch means to move this to another package; it is here until then
+                warnings.simplefilter("ignore")
+                self.model = torch.ao.quantization.quantize_dynamic(self.model, {nn.Linear}, dtype=to)
+        else:
+            self.model.to(to)
+        self.lowered = True
+
     def save_files(self, folder: Path) -> None:
         """The configuration under `encoder/`, the tokenizer's files beside the weights, and the record of the base."""
+        if self.lowered:
+            raise ValueError(
+                "weights of lower precision are not saved; load the model without precision= and save that"
+            )
         self.model.config.save_pretrained(folder / "encoder")
         self.tokenizer.save_pretrained(folder)
         if self.base is not None:

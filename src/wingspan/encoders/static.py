@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, Literal
 from zlib import crc32
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wingspan.batch import Inputs, Tokenize, word_units
+from wingspan.batch import Inputs, Tokenize
 from wingspan.encoders import Encoder, Words
 from wingspan.encoders.loading import open_named, open_tokenizer, quiet, reading
 from wingspan.encoders.tokenize import PieceTokenize
 from wingspan.encoders.vectors import Case, WordVectors, open_vectors
+from wingspan.files import stored_object
 from wingspan.layers.lstm import InContext
 from wingspan.layers.pooling import pool_pieces
 from wingspan.text import Sentence
@@ -43,12 +43,16 @@ class StaticTokenize(Tokenize):
 
     def learn(self, learned: Sequence[str], fixed: Sequence[str]) -> None:
         """Sets the words that have rows."""
-        self.num_learned = len(learned)
+        self.num_learned = self.padding = len(learned)
+        self.forget()  # other words have other rows
         self.rows = {word: row for row, word in enumerate(learned)}
         self.rows |= {word: len(learned) + 1 + self.buckets + at for at, word in enumerate(fixed)}
 
-    def tokens(self, word: str) -> tuple[int, ...]:
-        """The rows of a word: one, or several if it is unknown and hashed."""
+    def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
+        """The rows of each word: one, or several if it is unknown and hashed."""
+        return [self._rows_of(word) for word in words]
+
+    def _rows_of(self, word: str) -> tuple[int, ...]:
         row = self.rows.get(word) if self.case != "lower" else None
         if row is None and self.case != "exact":
             row = self.rows.get(word.lower())
@@ -63,21 +67,7 @@ class StaticTokenize(Tokenize):
             return tuple(1 + bucket for bucket in buckets_of(plain, self.buckets))
         return (0,)
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """One token for each word, or several."""
-        units = word_units(sentences)
-        cuts = [[self.tokens(word) for word in sentence.words] for sentence in sentences]
-        longest = max([sum(map(len, row)) for row in cuts] + [units["unit_mask"].shape[1]])
-        tokens = np.full((len(cuts), longest), self.num_learned, dtype=np.int64)
-        owner = np.full((len(cuts), longest), units["unit_mask"].shape[1], dtype=np.int64)
-        for row, cut in enumerate(cuts):
-            ids = [token for word in cut for token in word]
-            tokens[row, : len(ids)] = ids
-            owner[row, : len(ids)] = np.repeat(np.arange(len(cut)), [len(word) for word in cut])
-        mask = owner < units["unit_mask"].shape[1]
-        return Inputs(tokens=tokens, token_mask=mask, unit_of_token=owner, **units)
-
-    def measure(self, words: Sequence[str]) -> list[int]:
+    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> list[int]:
         """A word is one unit, however many rows it has."""
         return [1] * len(words)
 
@@ -112,11 +102,10 @@ class StaticEncoder(Encoder):
         self.source = None
         if self.saved_in is not None:
             path = self.saved_in / VOCABULARY
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                words = {name: record[name] for name in words}
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"{path}: missing or damaged ({error}); copy or train the model again") from error
+            record = stored_object(path)
+            if not words.keys() <= record.keys():
+                raise ValueError(f"{path}: damaged (it has no {', '.join(words)}); copy or train the model again")
+            words = {name: record[name] for name in words}
         elif vectors is not None:
             self.source = open_vectors(vectors)
             words["size"] = self.source.size
@@ -231,7 +220,7 @@ class StaticPieces(Encoder):
     ) -> None:
         if self.saved_in is not None:
             with reading(self.saved_in), quiet():
-                rows, size = json.loads((self.saved_in / VOCABULARY).read_text(encoding="utf-8"))["table"]
+                rows, size = stored_object(self.saved_in / VOCABULARY)["table"]
                 table, tokenizer = torch.zeros(rows, size), open_tokenizer(self.saved_in)
         else:
             model, tokenizer = open_named(name, revision, torch.float32, None)

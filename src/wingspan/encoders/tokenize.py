@@ -1,17 +1,16 @@
 """Words to word pieces, as arrays: the CPU side of pretrained encoders, without weights or torch, for workers."""
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
-from wingspan.batch import SHAPES, Inputs, Tokenize, within, word_units
-from wingspan.text import Sentence
+from wingspan.batch import Tokenize
 
 PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
 CHARACTERS_PER_WORD = 256
-CACHED_WORDS = 200_000
+WORDS_PER_CALL = 8192  # bounds the memory of a call
 
 
 CorpusToken = Literal["end", "unknown"]
@@ -19,7 +18,7 @@ CorpusToken = Literal["end", "unknown"]
 
 
 class PieceTokenize(Tokenize):
-    """Words to pieces. Each word is cut alone, so its pieces can be cached.
+    """Words to pieces. The pieces of a word do not depend on the words around it.
 
     The name of one of the `corpora` is a token after the pieces, between two of the tokenizer's end tokens; an unknown
     corpus gets the token of the first.
@@ -39,7 +38,6 @@ class PieceTokenize(Tokenize):
         self.backend.no_padding()
         self.unit = unit
         self.vocabulary = vocabulary
-        self.cache: dict[str, tuple[int, ...]] = {}
         around = self.backend.encode(["a"], is_pretokenized=True)
         special = [i for i, mark in zip(around.ids, around.special_tokens_mask, strict=True) if mark]
         in_front = around.special_tokens_mask.index(0)
@@ -48,81 +46,47 @@ class PieceTokenize(Tokenize):
         self.padding = tokenizer.pad_token_id or 0
         self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
         self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
+        if max(*special, self.padding, self.unknown) >= vocabulary:
+            raise ValueError("the encoder's tokenizer adds tokens that its model has no vectors for")
         corpora = corpora if corpus_token is not None else ()
         marks = [vocabulary + at if corpus_token == "end" else self.unknown for at in range(len(corpora))]
         named = [[*self.behind, mark, *self.behind] for mark in marks]
-        self.endings = dict(zip(corpora, named, strict=True))
+        self.by_corpus = dict(zip(corpora, named, strict=True))
         self.ending = named[0] if named else self.behind
         self.max_length = max_length - len(self.front) - len(self.ending)
+        # some tokenizers mark the first word of a text only, so each word must be the first
+        some = ["a", "Abc", "12", "a", "."]
+        self.by_place = list(self._together(some)) != self._each(some)
         self.lower_case = self.pieces("Abc") == self.pieces("abc")
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The pieces of one word; the unknown piece if there are none, so that every word has a vector."""
-        short = word[:CHARACTERS_PER_WORD]
-        cut = self.cache.get(short)
-        if cut is None:
-            whole = short.encode("utf-8", "replace").decode()  # the tokenizer refuses half a surrogate pair
-            ids = self.backend.encode([whole], is_pretokenized=True, add_special_tokens=False).ids
-            # some tokenizers have a mask token without a row in the model, and any word may occur in a text
-            known = (i if i < self.vocabulary else self.unknown for i in ids[:PIECES_PER_WORD])
-            cut = tuple(known) or (self.unknown,)
-            if len(self.cache) >= CACHED_WORDS:
-                self.cache.clear()
-            self.cache[short] = cut
-        return cut
+        """The pieces of one word."""
+        return self.cut([word])[0]
 
     def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
-        """The pieces of each word; most are in the cache."""
-        known = self.cache.get
-        return [known(word) or self.pieces(word) for word in words]
+        """The pieces of each word; the unknown piece if there are none, so that every word has a vector."""
+        # the tokenizer refuses half a surrogate pair
+        short = [word[:CHARACTERS_PER_WORD].encode("utf-8", "replace").decode() for word in words]
+        rows = self._each(short) if self.by_place else self._together(short)
+        # some tokenizers have a mask token without a row in the model, and any word may occur in a text
+        known = (tuple(i if i < self.vocabulary else self.unknown for i in row[:PIECES_PER_WORD]) for row in rows)
+        return [row or (self.unknown,) for row in known]
 
-    def measure(self, words: Sequence[str]) -> list[int]:
-        """The number of pieces of each word."""
-        return [len(pieces) for pieces in self.cut(words)]
+    def _each(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """Each word alone."""
+        encode = self.backend.encode
+        return [encode([word], is_pretokenized=True, add_special_tokens=False).ids for word in words]
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Inputs:
-        """Pieces with the tokenizer's own special tokens around them."""
-        cuts = [self.cut(sentence.words) for sentence in sentences]
-        ends = [self.endings.get(sentence.dataset, self.ending) for sentence in sentences]
-        ids = [[*self.front, *chain.from_iterable(row), *end] for row, end in zip(cuts, ends, strict=True)]
-        longest = max(len(row) for row in ids)
-        tokens = np.full((len(ids), longest), self.padding, dtype=np.int64)
-        owner = np.full((len(ids), longest), -1, dtype=np.int64)  # the word of each token
-        mask = np.zeros((len(ids), longest), dtype=bool)
-        for row, (cut, line) in enumerate(zip(cuts, ids, strict=True)):
-            tokens[row, : len(line)] = line
-            mask[row, : len(line)] = True
-            words = np.repeat(np.arange(len(cut)), [len(word) for word in cut])
-            owner[row, len(self.front) : len(self.front) + len(words)] = words
-        units = word_units(sentences) if self.unit == "word" else piece_units(sentences, cuts)
-        if self.unit == "piece":
-            at = np.arange(longest) - len(self.front)
-            owner = np.where(owner >= 0, at, -1)
-        last = units["unit_mask"].shape[1]
-        return Inputs(tokens=tokens, token_mask=mask, unit_of_token=np.where(owner < 0, last, owner), **units)
+    def _together(self, words: Sequence[str]) -> Iterator[Sequence[int]]:
+        """Many words in one call, which costs less than half."""
+        for at in range(0, len(words), WORDS_PER_CALL):
+            block = words[at : at + WORDS_PER_CALL]
+            found = self.backend.encode(block, is_pretokenized=True, add_special_tokens=False)
+            ids = found.ids
+            edges = np.searchsorted(found.word_ids, np.arange(len(block) + 1)).tolist()
+            yield from (ids[start:end] for start, end in pairwise(edges))
 
-
-def piece_units(sentences: Sequence[Sentence], cuts: list[list[tuple[int, ...]]]) -> dict[str, Any]:
-    """The fields of `Inputs` when each piece is a unit: as for words, spread over the pieces."""
-    words = word_units(sentences)
-    counts = [np.array([len(cut) for cut in row], dtype=np.int64) for row in cuts]
-    longest = max([int(count.sum()) for count in counts] + [1])
-    shape = (len(sentences), longest)
-    units: dict[str, Any] = {name: np.zeros(shape, dtype=bool) for name in ("unit_mask", "starts", "ends")}
-    units |= {name: np.zeros_like(words[name]) for name in ("core", "reach", "dataset")}
-    units["words"] = np.zeros(shape, dtype=np.int64)
-    units["shapes"] = np.full((len(sentences), longest + 1), len(SHAPES), dtype=np.int64)
-    for row, (sentence, count) in enumerate(zip(sentences, counts, strict=True)):
-        edges = np.concatenate([[0], count.cumsum()])  # the first piece of each word, and one past the last
-        total = int(edges[-1])
-        units["unit_mask"][row, :total] = True
-        units["words"][row, :total] = np.repeat(np.arange(len(count)), count)
-        units["words"][row, total:] = max(len(count) - 1, 0)
-        units["starts"][row, edges[:-1]] = True
-        units["ends"][row, edges[1:] - 1] = True
-        units["shapes"][row, :total] = np.repeat(words["shapes"][row, : len(count)], count)
-        units["core"][row] = edges[list(sentence.core)]
-        units["reach"][row] = edges[list(sentence.reach)]
-    units["opens"] = units["starts"] & within(units["core"], longest)
-    units["closes"] = units["ends"] & within(units["reach"], longest)
-    return units
+    def endings(self, datasets: Sequence[str]) -> Any:
+        """The tokenizer's own tokens at the end, and the name of the corpus, if it is one of them."""
+        rows = [self.by_corpus.get(dataset, self.ending) for dataset in datasets]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), -1)

@@ -14,10 +14,12 @@ from itertools import accumulate
 from os.path import commonprefix
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from wingspan.corpora.segment import Segmenting, marked_words
 from wingspan.corpora.sentences import is_one_sentence
 from wingspan.corpora.words import WordRanges, in_words, split_words
-from wingspan.text import Document, Entity, Span, reading_order
+from wingspan.text import Document, Entity, Span, reading_order, spans_of
 
 Mode = Literal["strict", "exact", "partial", "type", "lenient", "fragments"]
 Verdict = Literal["correct", "incorrect", "partial", "missed", "spurious"]
@@ -233,15 +235,10 @@ class SentenceIndex:
             self.sentences = [Span(0, len(self.ranges.words))]
             return
         hulls = [entity.hull for entity in (*document.entities, *keep)]
-        words, self.sentences, start = [], [], 0
-        for at, (word, ends) in enumerate(marked_words(document, Segmenting(), hulls), start=1):
-            words.append(word)
-            if ends:
-                self.sentences.append(Span(start, at))  # in words
-                start = at
-        if not words:
-            self.sentences.append(Span(0, 0))
-        self.ranges = WordRanges(words)
+        words, ends = marked_words(document, Segmenting(), hulls)
+        past = (np.flatnonzero(ends) + 1).tolist() or [0]
+        self.sentences = list(map(Span, [0, *past], past))  # in words
+        self.ranges = WordRanges(spans_of(words))
 
     @cached_property
     def words(self) -> list[str]:

@@ -12,6 +12,7 @@ class FeedForwardHead(Head):
     """A linear classifier, or a small feed-forward network before it.
 
     `hidden` are the sizes of hidden layers; `shares` are relative sizes: (1, 0.5) for paper 004's h and h / 2.
+    Weights start from a normal distribution of this `spread`, biases from 0; with None both are as PyTorch draws them.
     `start_chance` is the chance of every class before training, for sigmoid objectives.
     See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300); paper 004 section 3.
     """
@@ -25,7 +26,7 @@ class FeedForwardHead(Head):
         shares: Sequence[float] = (),
         dropout: float = 0.1,
         input_dropout: float = 0.0,
-        spread: float = 0.02,
+        spread: float | None = 0.02,
         start_chance: float | None = None,
     ) -> None:
         super().__init__()
@@ -35,9 +36,10 @@ class FeedForwardHead(Head):
             raise ValueError(f"head.shares {list(shares)}: of {span_size} nothing is left; give larger ones")
         sizes = [span_size, *hidden, *(int(share * span_size) for share in shares), num_classes]
         layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
-        for layer in layers:
-            nn.init.normal_(layer.weight, std=spread)
-            nn.init.zeros_(layer.bias)
+        if spread is not None:
+            for layer in layers:
+                nn.init.normal_(layer.weight, std=spread)
+                nn.init.zeros_(layer.bias)
         start_rare(layers[-1], start_chance)
         self.layers = nn.ModuleList(layers)
         self.dropout = nn.Dropout(dropout)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.attention import SDPBackend
 
 
 def at_least_float32(values: Tensor) -> Tensor:
@@ -18,6 +19,9 @@ def working_type(device: torch.device, otherwise: torch.dtype) -> torch.dtype:
     """Autocast's type if it is on."""
     return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else otherwise
 
+
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""All but cuDNN's, which makes a plan for each new shape of a batch: 3 ms, longer than the whole attention takes."""
 
 # Many weights are cast to half precision in one launch, where autocast takes one for each and one more in backward.
 #

@@ -50,7 +50,7 @@ def by_frequency(counts: Counter[str], rare_first: bool = False) -> list[str]:
     return ordered[::-1] if rare_first else ordered
 
 
-class WordTable(nn.Module):
+class WrittenWords(nn.Module):
     """The vector of each input word, and the chance of each output word.
 
     Above `adaptive_above` words the softmax is adaptive: rare words (with high ids) are scored in fewer dimensions.
@@ -112,7 +112,7 @@ class WordDecoder(nn.Module):
 
 @torch.no_grad()
 def write(
-    decoder: WordDecoder, table: WordTable, latents: Tensor, how: How = "greedy", longest: int = 15, beams: int = 5
+    decoder: WordDecoder, table: WrittenWords, latents: Tensor, how: How = "greedy", longest: int = 15, beams: int = 5
 ) -> Tensor:
     """Word ids for each latent, with END and padding: greedy, sampled, or by beam search.  (N, T)"""
     if how == "beam":
@@ -130,7 +130,7 @@ def write(
     return torch.stack(written, 1)
 
 
-def write_beam(decoder: WordDecoder, table: WordTable, latents: Tensor, longest: int, beams: int) -> Tensor:
+def write_beam(decoder: WordDecoder, table: WrittenWords, latents: Tensor, longest: int, beams: int) -> Tensor:
     """The sequence that a beam search finds, by its chance to the power 1 / length, among the best K of each latent."""
     number = len(latents)
     wide = latents.repeat_interleave(beams, 0)  # (N * K, Z)
@@ -177,7 +177,7 @@ def surface_of(sentence: Sentence, entity: Entity) -> str:
     words, offsets = sentence.words, sentence.offsets
     text = words[entity.start]
     for at in range(entity.start + 1, entity.end):
-        close = bool(offsets) and offsets[at].start == offsets[at - 1].end
+        close = len(offsets) > 0 and offsets[at, 0] == offsets[at - 1, 1]
         text += words[at] if close else f" {words[at]}"
     return text
 

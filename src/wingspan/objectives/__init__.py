@@ -2,8 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from wingspan.batch import Found, Gold, Inputs
@@ -78,11 +80,17 @@ class Objective(nn.Module, ABC):
     def forward(self, states: States, gold: Gold, targets: Any) -> Tensor:
         """The loss, a scalar: a sum divided by `distributed.share_of` the count."""
 
-    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def figures(self) -> dict[str, float]:
+        """What the journal tells of the last batch of training besides the loss; nothing by default."""
+        return {}
+
+    def decode(
+        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+    ) -> Found:
         """The entities that the model finds. The temperature gives the chances that users see (`Found.calibrated`).
 
         It changes no decision: neither the class that wins nor which of two entities is surer. Thresholds apply to the
-        chances that users see.
+        chances that users see. With `room` there are that many rows, whatever was found (see `where`).
         """
         raise TypeError(f"{type(self).__name__} does not decode entities")
 
@@ -96,3 +104,27 @@ def threshold_of(label: str | None, thresholds: Thresholds) -> float | None:
     if thresholds is None or isinstance(thresholds, float | int):
         return thresholds
     return thresholds.get(label or "")
+
+
+def limits(labels: Sequence[str | None], thresholds: Thresholds, usual: float, like: Tensor) -> Tensor:
+    """The threshold of each label, or the usual one, on the device and in the type of another tensor."""
+    found = [threshold_of(label, thresholds) for label in labels]
+    return on_device(tuple(usual if low is None else low for low in found), like.dtype, like.device)
+
+
+@lru_cache(maxsize=256)
+def on_device(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Values as a tensor; cached, because a copy to a GPU waits for everything before it."""
+    with torch.inference_mode(False):
+        return torch.tensor(values, dtype=dtype, device=device)
+
+
+def where(mask: Tensor, room: int | None) -> tuple[tuple[Tensor, ...], Tensor | None]:
+    """The places where a mask is true, one tensor for each dimension.
+
+    How many they are is only known when a GPU has come that far. With `room` nothing waits for it: there are that many
+    places, filled up with zeros or cut off, and the true number comes as a tensor.
+    """
+    if room is None:
+        return torch.nonzero(mask, as_tuple=True), None
+    return torch.nonzero_static(mask, size=room, fill_value=0).unbind(-1), mask.sum()

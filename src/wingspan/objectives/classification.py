@@ -17,7 +17,7 @@ from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.corpus import CorpusClasses, Foreign
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, limits, where
 
 Reduction = Literal["cells", "sentences"]
 LEAST = -1e4  # minus infinity divided by a temperature has no gradient
@@ -117,7 +117,9 @@ class Classification(Objective):
         contested = keep & (1 - certain >= CONTESTED)
         return Decisions(scores[contested], self._class(hits, gold, nothing)[contested])
 
-    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(
+        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+    ) -> Found:
         """Without thresholds the most likely class wins (sigmoid: 0.5); with them, any label that reaches its own."""
         assert states.scores is not None
         assert states.candidates is not None
@@ -127,20 +129,20 @@ class Classification(Objective):
         states = states._replace(scores=scores)
         if self.link == "softmax" and thresholds is None:
             label = scores.argmax(-1)  # (B, M)
-            rows, cells = torch.nonzero(keep & (label != self.classes.nothing_of(dataset)), as_tuple=True)
+            (rows, cells), total = where(keep & (label != self.classes.nothing_of(dataset)), room)
             # chances of the few spans found, not of the whole grid
             chance = (scores[rows, cells] / temperature).softmax(-1)  # (N, C)
-            return self._found(states, rows, cells, label[rows, cells], chance.amax(-1), temperature)
+            found = self._found(states, rows, cells, label[rows, cells], chance.amax(-1), temperature)
+            return found._replace(total=total)
         chance = self._chances(scores / temperature)
-        lowest = [threshold_of(name, thresholds) for name in self._names]
-        limit = torch.tensor([0.5 if low is None else low for low in lowest], dtype=chance.dtype, device=chance.device)
-        enough = (chance >= limit) & self.classes.possible(dataset)
+        enough = (chance >= limits(self._names, thresholds, 0.5, chance)) & self.classes.possible(dataset)
         most = 1 if self.link == "softmax" else self.most_labels
         if most is not None:  # the likeliest of those that reach their threshold
             best = chance.masked_fill(~enough, -1.0).topk(min(most, chance.shape[-1]), -1).indices
             enough &= torch.zeros_like(enough).scatter(-1, best, True)
-        rows, cells, label = torch.nonzero(keep.unsqueeze(-1) & enough, as_tuple=True)
-        return self._found(states, rows, cells, label, chance[rows, cells, label], temperature)
+        (rows, cells, label), total = where(keep.unsqueeze(-1) & enough, room)
+        found = self._found(states, rows, cells, label, chance[rows, cells, label], temperature)
+        return found._replace(total=total)
 
     def _chances(self, scores: Tensor) -> Tensor:
         return scores.softmax(-1) if self.link == "softmax" else scores.sigmoid()
@@ -156,7 +158,7 @@ class Classification(Objective):
             assert states.scores is not None
             plain = self._chances(states.scores.float()[rows, cells])  # (N, C)
             scores = [plain.gather(-1, label.unsqueeze(-1)).squeeze(-1), shown]
-        return Found(*(part.detach().cpu().numpy() for part in (rows, start, end, label, *scores)))
+        return Found(*(part.detach() for part in (rows, start, end, label, *scores)))
 
 
 def by_class(shares: Tensor, gold: Gold, classes: int) -> Tensor:

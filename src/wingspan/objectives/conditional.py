@@ -30,6 +30,10 @@ class ConditionalReconstruction(Objective):
     of a corpus that leaves types unmarked are not), `entities` only, or `everything` with padding (as "nothing" of the
     first corpus). With `detach` the rebuilt vectors get no gradient as targets. The weight of the divergence is `beta`
     times `schedule`.
+
+    `error` is the `sum` of the squared errors of a vector's numbers, halved: a bound like that of any variational
+    autoencoder, where `beta` is the variance of the noise that a number may have. The published code takes their
+    `mean`, while the divergence is a sum over the latent: then no latent is worth its cost, and all stay empty.
     """
 
     needs_vectors = True
@@ -46,6 +50,7 @@ class ConditionalReconstruction(Objective):
         detach: bool = False,
         hidden: int = 768,
         latent_size: int = 150,
+        error: Literal["sum", "mean"] = "mean",
         beta: float = 1.0,
         schedule: Literal["constant", "linear", "warmup", "logistic", "cyclic"] = "constant",
     ) -> None:
@@ -56,8 +61,10 @@ class ConditionalReconstruction(Objective):
         self._apart = len(sizes.labels.types) > 1 and not any(sizes.labels.counterparts.values())
         self.over = over
         self.detach = detach
+        self.error = error
         self.beta = beta
         self.schedule = schedule
+        self._last: tuple[Tensor, Tensor, Tensor] | None = None  # span vectors, classes, chosen, for `figures`
         self.rows = nn.Parameter(rows, requires_grad=trained)
         width = rows.shape[1]
         self.enter = nn.Linear(sizes.span + width, hidden)
@@ -76,7 +83,7 @@ class ConditionalReconstruction(Objective):
         return [missing] if self._apart else []
 
     def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
-        """The loss over the chosen vectors, in float32: mean squared error and weighted divergence."""
+        """The loss over the chosen vectors, in float32: squared error and weighted divergence."""
         assert states.spans is not None
         assert states.candidates is not None
         hits = same_spans(states.candidates, gold)  # (B, M, E)
@@ -91,21 +98,38 @@ class ConditionalReconstruction(Objective):
         elif self.over == "everything":
             label, chosen = torch.where(chosen, label, 0), torch.ones_like(chosen)
         with torch.autocast(states.spans.device.type, enabled=False):
-            error, divergence = self.costs(at_least_float32(states.spans), label)
+            vectors = at_least_float32(states.spans)
+            self._last = vectors.detach(), label, chosen
+            error, divergence = self.costs(vectors, label)
             share = chosen.to(error.dtype) / share_of(chosen.sum(), error)
             weight = self.beta * SCHEDULES[self.schedule](states.moment or Moment())
             loss: Tensor = ((error + weight * divergence) * share).sum()
         return loss
 
     def costs(self, vectors: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean squared error and the divergence of each span.  (B, M, S), (B, M) -> (B, M), (B, M)"""
+        """The squared error and the divergence of each span.  (B, M, S), (B, M) -> (B, M), (B, M)"""
         row = self.rows[label]  # (B, M, K)
         mean, log_variance = self.latent(vectors, row)
         latent = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
         target = vectors.detach() if self.detach else vectors
-        error = (self.write(torch.cat([latent, row], -1)) - target).square().mean(-1)
+        squared = (self.write(torch.cat([latent, row], -1)) - target).square()
+        error = 0.5 * squared.sum(-1) if self.error == "sum" else squared.mean(-1)
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(-1)  # from the standard normal
         return error, divergence
+
+    @torch.no_grad()
+    def figures(self) -> dict[str, float]:
+        """Of the last batch: nats in a latent, and how much larger errors of entities are with another class' row."""
+        if self._last is None:
+            return {}
+        vectors, label, chosen = self._last
+        nats = self.costs(vectors, label)[1][chosen]
+        entities = chosen & ~torch.isin(label, self._nothing)
+        vectors, label = vectors[entities], label[entities]
+        other = (label + torch.randint_like(label, 1, len(self.rows))) % len(self.rows)
+        right, wrong = (self.costs(vectors, one)[0].mean() for one in (label, other))
+        gain = {"label_gain": (wrong / right - 1.0).item()} if len(label) else {}
+        return {"nats_per_span": nats.mean().item(), **gain}
 
     def latent(self, vectors: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log variance of the latents, given the rows of the labels.  (..., S), (..., K) -> (..., Z)"""

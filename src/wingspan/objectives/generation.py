@@ -88,7 +88,7 @@ class Generation(Objective):
         self.spreads = nn.ModuleDict(
             {name: nn.Linear(sizes.span, latent_size) for name in dict.fromkeys(self.spread_of.values())}
         )
-        self.table = word_decoder.WordTable(len(self.vocabulary), embedding_size, hidden, adaptive_above)
+        self.table = word_decoder.WrittenWords(len(self.vocabulary), embedding_size, hidden, adaptive_above)
         self.decoders = nn.ModuleDict({task: WordDecoder(latent_size, embedding_size, hidden) for task in tasks})
         if vectors is not None:
             self._start_from(vectors, embedding_size)

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan.batch import Array, Found, Gold, Inputs, padded_spans, unit_ranges
+from wingspan.batch import Array, Found, Gold, Inputs, in_units, padded_spans
 from wingspan.candidates import Candidates, same_spans
 from wingspan.candidates.proposed import BUCKETS, bucket
 from wingspan.heads import start_rare
@@ -24,7 +24,7 @@ from wingspan.layers.corpus import CorpusClasses
 from wingspan.layers.distributed import share_of
 from wingspan.layers.grid import pick
 from wingspan.model import States
-from wingspan.objectives import Objective, Sizes
+from wingspan.objectives import Objective, Sizes, on_device, where
 from wingspan.text import Sentence
 
 
@@ -73,17 +73,14 @@ class Links(Objective):
         rows: list[list[tuple[int, int, int]]] = []
         links: list[tuple[int, int, int]] = []
         for row, sentence in enumerate(sentences):
-            first, past = unit_ranges(inputs.words[row], int(inputs.unit_mask[row].sum()))
             place: dict[tuple[int, int, int], int] = {}
             for entity in sentence.entities:
-                label = self.labels.id(sentence.dataset, entity.label)
-                if label is None or not entity.discontinuous:
-                    continue
-                keys = [(int(first[start]), int(past[end - 1]), label) for start, end in entity.spans]
-                at = [place.setdefault(key, len(place)) for key in keys]
-                links += [(row, *pair) for pair in combinations(at, 2)]
+                label = self.labels.id(sentence.dataset, entity.label) if entity.discontinuous else None
+                if label is not None:
+                    at = [place.setdefault((*span, label), len(place)) for span in entity.spans]
+                    links += [(row, *pair) for pair in combinations(at, 2)]
             rows.append(list(place))
-        fragments = padded_spans(rows)
+        fragments = in_units(padded_spans(rows), inputs)
         linked = np.zeros((*fragments.mask.shape, fragments.mask.shape[1]), dtype=bool)
         for row, first, second in links:
             linked[row, first, second] = linked[row, second, first] = True
@@ -144,18 +141,20 @@ class Links(Objective):
         right = torch.cat([right[..., :-1], one, right[..., -1:]], -1)
         return left, right
 
-    def read_fragments(self, states: States, thresholds: Sequence[float]) -> tuple[Found, Array, Array, Array]:
+    def read_fragments(
+        self, states: States, thresholds: Sequence[float], room: int | None = None
+    ) -> tuple[Found, Tensor, Tensor, Tensor]:
         """The fragments whose chance reaches the threshold of their class, their vectors, and the distance biases."""
         assert states.features is not None
         assert states.candidates is not None
         chance = self.fragment(states.features).float().sigmoid()
-        enough = chance >= torch.tensor(thresholds, dtype=chance.dtype, device=chance.device)
+        enough = chance >= on_device(tuple(thresholds), chance.dtype, chance.device)
         enough &= self.classes.possible(states.inputs.dataset)
-        rows, cells, label = torch.nonzero(possible(states).unsqueeze(-1) & enough, as_tuple=True)
+        (rows, cells, label), total = where(possible(states).unsqueeze(-1) & enough, room)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
         left, right = self.vectors(states.features[rows, cells])
-        found = Found(*map(on_cpu, (rows, start, end, label, chance[rows, cells, label])))
-        return found, *map(on_cpu, (left.float(), right.float(), self.distance.weight.float().squeeze(-1)))
+        found = Found(rows, start, end, label, chance[rows, cells, label].detach(), total=total)
+        return found, left.float().detach(), right.float().detach(), self.distance.weight.float().squeeze(-1).detach()
 
 
 def possible(states: States) -> Tensor:
@@ -170,8 +169,3 @@ def possible(states: States) -> Tensor:
     ends = F.pad(inputs.closes, (0, candidates.width - 1)).unfold(1, candidates.width, 1)
     mask: Tensor = (opens[:, :, None] & ends).flatten(1)
     return mask
-
-
-def on_cpu(part: Tensor) -> Array:
-    """A tensor as an array."""
-    return part.detach().cpu().numpy()

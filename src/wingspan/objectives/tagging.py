@@ -5,44 +5,47 @@ Tags of other corpora are impossible, and an unmarked word may have a tag of a t
 See: paper 002 eq. 5 to 11. `corpora.coverage` counts what tags cannot express (same-type nesting, discontinuity).
 """
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wingspan.batch import Found, Gold, Inputs
+from wingspan.batch import Array, Found, Gold, Inputs, labeled_spans
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.crf import LinearChain
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, limits, where
+from wingspan.text import Sentence
 
 NEVER = -1e4  # the score of an impossible tag; finite, so that a chain can be summed over it
 
 
 class TaggedWords(NamedTuple):
-    """The words of a batch that are tagged, moved to the front."""
+    """The words of a batch that are tagged, moved to the front, so that a chain runs over them only."""
 
-    unit: Tensor  # (B, L) the first unit of each such word
-    mask: Tensor  # (B, L)
+    unit: Array  # (B, L) the first unit of each such word
+    mask: Array  # (B, L)
+    tags: Array | None = None  # (B, G, L) the right ones, in training
 
 
 class Tagging(Objective):
-    """Token-mean cross entropy, or the CRF's negative log likelihood per word."""
+    """Cross entropy, or the CRF's negative log likelihood, per word: a mean over words of the sum over layers."""
 
     predicts = True
     calibrates = True
     reads_spans = False
     _foreign: Tensor
     _silent: Tensor
-    _charged: Tensor
     _answers: Tensor
+    _class_of: Tensor
 
     def __init__(self, sizes: Sizes, *, crf: bool = False, dropout: float = 0.1, spread: float = 0.02) -> None:
         super().__init__()
+        self.labels = sizes.labels
         self.names = sizes.labels.names()
         classes = [at for at, name in enumerate(self.names) if name is not None]
         # the B tag of a class is begin_of in layer_of; I follows B
@@ -61,29 +64,52 @@ class Tagging(Objective):
         labels = sizes.labels
         answers, silent = torch.from_numpy(labels.allowed()), torch.from_numpy(labels.silent())
         tables = torch.zeros(2, len(answers), self.layers, self.tags, dtype=torch.bool)
-        charged = torch.full((len(answers), self.layers), self.one_layer)
         for c in self.classes:
             place = (slice(None), self.layer_of[c], slice(self.begin_of[c], self.begin_of[c] + 2))
             tables[0][place] = ~answers[:, c, None] & (not labels.shared)
             tables[1][place] = silent[:, c, None]
-            charged[:, self.layer_of[c]] |= (answers | labels.shared)[:, c] & ~silent[:, c]
         self.some_foreign, self.some_silent = (bool(table.any()) for table in tables)
-        known = {"_foreign": tables[0], "_silent": tables[1], "_charged": charged, "_answers": answers}
-        for name, table in known.items():  # (datasets, G, K) twice, (datasets, G), (datasets, C)
+        known = {"_foreign": tables[0], "_silent": tables[1], "_answers": answers}
+        known["_class_of"] = torch.tensor(classes or [0])
+        for name, table in known.items():  # (datasets, G, K) twice, (datasets, C), (types,)
             self.register_buffer(name, table, persistent=False)
 
-    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
-        """The loss over the words of the core; the rest belongs to other windows."""
-        words, dataset = words_between(states.inputs, states.inputs.core), states.inputs.dataset
+    def targets(self, sentences: Sequence[Sentence], inputs: Inputs) -> TaggedWords:
+        """The words of the core with their tags; the rest belongs to other windows.
+
+        If two entities of one layer overlap, the first in the text is tagged, and of those that start together the
+        shortest.
+        """
+        at = np.arange(inputs.unit_mask.shape[1])
+        chosen = inputs.starts & inputs.unit_mask & (at >= inputs.core[:, :1]) & (at < inputs.core[:, 1:])  # (B, L)
+        order = np.argsort(~chosen, axis=1, kind="stable")
+        tags = np.zeros((len(sentences), self.layers, len(at)), dtype=np.int64)
+        for row, sentence in enumerate(sentences):
+            first, past = sentence.core
+            free = [first] * self.layers  # the first word of each layer that no entity has
+            for start, end, label in labeled_spans(sentence, self.labels):
+                layer, begin = self.layer_of[label], self.begin_of[label]
+                inside, stop = max(start, first), min(end, past)
+                if free[layer] <= inside < stop:
+                    free[layer] = stop
+                    tags[row, layer, inside - first : stop - first] = begin + 1
+                    if inside == start:
+                        tags[row, layer, start - first] = begin
+        return TaggedWords(order, np.take_along_axis(chosen, order, 1), tags)
+
+    def forward(self, states: States, gold: Gold, targets: TaggedWords) -> Tensor:
+        """The loss over the words of the core."""
+        words, tags, dataset = targets, targets.tags, states.inputs.dataset
+        assert tags is not None
         scores = self._scores(states, words)  # (B, G, L, K)
-        tags = self._tags(words, gold)  # (B, G, L)
-        count = share_of((words.mask.sum(-1) * self._charged[dataset].sum(-1)).sum(), scores)
+        count = share_of(words.mask.sum(), scores)
         if self.some_silent:
             return self._open_cost(scores, tags, words.mask, dataset) / count
         if self.chain is not None:
             return -self.chain.log_likelihood(scores, tags, words.mask).sum() / count
         cost = F.cross_entropy(at_least_float32(scores).permute(0, 3, 1, 2), tags, reduction="none")
-        return (cost * words.mask[:, None]).sum() / count
+        loss: Tensor = (cost * words.mask[:, None]).sum() / count
+        return loss
 
     def _open_cost(self, scores: Tensor, tags: Tensor, mask: Tensor, dataset: Tensor) -> Tensor:
         """Minus the log chance that every word has its tag or, without one, O or an unmarked tag."""
@@ -102,38 +128,18 @@ class Tagging(Objective):
             return scores
         return scores.masked_fill(self._foreign[states.inputs.dataset].unsqueeze(2), NEVER)
 
-    def _tags(self, words: TaggedWords, gold: Gold) -> Tensor:
-        """Gold spans as tags. If two of one layer overlap, the first in the text wins."""
-        batch, length = words.unit.shape
-        tags = words.unit.new_zeros(batch, self.layers, length)
-        device = tags.device
-        layer = torch.tensor([self.layer_of.get(c, 0) for c in range(len(self.names))], device=device)[gold.label]
-        begin = torch.tensor([self.begin_of.get(c, 0) for c in range(len(self.names))], device=device)[gold.label]
-        inside = (words.unit[:, None] >= gold.start[..., None]) & (words.unit[:, None] < gold.end[..., None])
-        inside &= gold.mask[..., None] & words.mask[:, None]  # (B, E, L)
-        first = words.unit[:, None] == gold.start[..., None]
-        of_span = torch.where(first, begin[..., None], begin[..., None] + 1)  # (B, E, L)
-        rows = torch.arange(batch, device=device)
-        free = torch.ones_like(tags, dtype=torch.bool)
-        for at in range(gold.start.shape[1]):  # few gold spans per sentence, all sentences at once
-            here = inside[:, at]  # (B, L)
-            taken = free[rows, layer[:, at]]
-            fits = (taken | ~here).all(-1, keepdim=True)  # all of the span is still free
-            put = here & fits
-            tags[rows, layer[:, at]] = torch.where(put, of_span[:, at], tags[rows, layer[:, at]])
-            free[rows, layer[:, at]] = taken & ~put
-        return tags
-
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """Each predicted entity, as 0 against the log-odds of its least certain word: is all of it right?"""
         found = self.decode(states)
         spans = zip(*(part.cpu().tolist() for part in (gold.start, gold.end, gold.label, gold.mask)), strict=True)
         right = [{(s, e, c) for s, e, c, real in zip(*row, strict=True) if real} for row in spans]
         target = [tuple(key) in right[row] for row, *key in zip(*(part.tolist() for part in found[:4]), strict=True)]
-        logits = torch.from_numpy(log_odds(found.score))
+        logits = log_odds(found.score.cpu())
         return Decisions(torch.stack([torch.zeros_like(logits), logits], -1), torch.tensor(target, dtype=torch.long))
 
-    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(
+        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+    ) -> Found:
         """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score.
 
         Words before the core are tagged too, so that an entity that starts there does not start again in the core.
@@ -149,51 +155,60 @@ class Tagging(Objective):
             chance = scores.float().softmax(-1)
             tags = chance.argmax(-1)
         sure = chance.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
-        tags = tags * words.mask[:, None]  # padding is O
-        length = inputs.unit_mask.shape[1]
-        after = torch.arange(1, length + 1, device=tags.device).expand_as(inputs.words)
-        past = torch.where(inputs.ends, after, length).flip(1).cummin(1).values.flip(1)  # the word's end, for each unit
-        past = past.gather(1, words.unit)  # (B, L) one past the last unit of each word
-        arrays = (part.detach().cpu().numpy() for part in (tags, sure, words.unit, past, inputs.core))
-        found = self._entities(arrays)
-        if temperature != 1.0:
-            found = found._replace(calibrated=1 / (1 + np.exp(-log_odds(found.score) / temperature)))
-        shown = found.score if found.calibrated is None else found.calibrated
-        limits = [threshold_of(self.names[label], thresholds) or 0.0 for label in found.label.tolist()]
-        enough = shown >= np.array(limits)
-        enough &= self._answers.cpu().numpy()[inputs.dataset.cpu().numpy()[found.sentence], found.label]
-        return Found(*(None if part is None else part[enough] for part in found))
-
-    def _entities(self, arrays: Iterable[Any]) -> Found:
-        tags, sure, unit, past, core = arrays
-        type_of = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
-        before = np.concatenate([np.zeros_like(type_of[..., :1]), type_of[..., :-1]], -1)
-        begins = (type_of > 0) & ((tags % 2 == 1) | (before != type_of))
-        rows: list[tuple[int, int, int, int, float]] = []
-        for row, layer, at in zip(*(part.tolist() for part in np.nonzero(begins)), strict=True):
-            if not core[row, 0] <= unit[row, at] < core[row, 1]:
-                continue  # starts outside the core: it belongs to another window
-            end = at + 1
-            while end < tags.shape[-1] and tags[row, layer, end] == 2 * type_of[row, layer, at]:
-                end += 1
-            label = self.classes[int(type_of[row, layer, at]) - 1 if self.one_layer else layer]
-            score = float(sure[row, layer, at:end].min())
-            rows.append((row, int(unit[row, at]), int(past[row, end - 1]), label, score))
-        columns = list(zip(*rows, strict=True)) or [()] * 5
-        kinds = (np.int64, np.int64, np.int64, np.int64, np.float64)
-        return Found(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+        begins, last, least = runs(tags * words.mask[:, None], sure)  # padding is O
+        begins &= within(words.unit, inputs.core)[:, None]  # others belong to another window
+        kind = (tags - 1) // 2 if self.one_layer else torch.arange(self.layers, device=tags.device)[:, None]
+        label = self._class_of[kind.clamp(min=0).expand_as(tags)]  # (B, G, L)
+        score = least.double()
+        shown = score if temperature == 1.0 else 1 / (1 + torch.exp(-log_odds(score) / temperature))
+        enough = begins & (shown >= limits(self.names, thresholds, 0.0, shown)[label])
+        enough &= self._answers[inputs.dataset[:, None, None], label]
+        place, total = where(enough, room)
+        row, _, at = place
+        start, end = words.unit[row, at], past_words(inputs)[row, words.unit[row, last[place]]]
+        parts = (row, start, end, label[place], score[place], *(() if temperature == 1.0 else (shown[place],)))
+        return Found(*(part.detach() for part in parts))._replace(total=total)
 
 
-def log_odds(chance: Any) -> Any:
+def runs(tags: Tensor, sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Where entities begin in BIO tags; there, their last word and the least certain of their words.  (..., L) each"""
+    kind = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
+    before = F.pad(kind, (1, 0))[..., :-1]
+    begins = (kind > 0) & ((tags % 2 == 1) | (before != kind))
+    goes_on = (kind > 0) & ~begins
+    at = torch.arange(tags.shape[-1], device=tags.device)
+    # a run ends before the first place that does not go on
+    stops = torch.where(goes_on, tags.shape[-1], at).flip(-1).cummin(-1).values.flip(-1)
+    last = F.pad(stops[..., 1:], (0, 1), value=tags.shape[-1]) - 1
+    number = begins.cumsum(-1)  # of the run; words of no run are certain
+    least = torch.full_like(F.pad(sure, (1, 0)), torch.inf)
+    least = least.scatter_reduce(-1, number, sure.masked_fill(kind == 0, torch.inf), "amin")
+    return begins, last, least.gather(-1, number)
+
+
+def past_words(inputs: Inputs) -> Tensor:
+    """One past the last unit of each unit's word.  (B, L)"""
+    length = inputs.unit_mask.shape[1]
+    after = torch.arange(1, length + 1, device=inputs.ends.device).expand_as(inputs.words)
+    return torch.where(inputs.ends, after, length).flip(1).cummin(1).values.flip(1)
+
+
+def log_odds(chance: Tensor) -> Tensor:
     """The logarithm of p / (1 - p), for certainties too."""
-    tiny = np.finfo(np.float32).eps
-    inside = np.clip(chance, tiny, 1 - tiny)
-    return np.log(inside / (1 - inside))
+    tiny = torch.finfo(torch.float32).eps
+    inside = chance.clamp(tiny, 1 - tiny)
+    return torch.log(inside / (1 - inside))
 
 
 def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:
-    """The words whose first unit is within the bounds, moved to the front, so that a chain runs over them only."""
+    """The words whose first unit is within the bounds."""
     at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
-    chosen = inputs.starts & inputs.unit_mask & (at >= bounds[:, :1]) & (at < bounds[:, 1:])  # (B, L)
+    chosen = inputs.starts & inputs.unit_mask & within(at, bounds)  # (B, L)
     order = (~chosen).long().argsort(dim=1, stable=True)
     return TaggedWords(order, chosen.gather(1, order))
+
+
+def within(at: Tensor, bounds: Tensor) -> Tensor:
+    """Which places are within the bounds of their sentence.  (L,) or (B, L), (B, 2) -> (B, L)"""
+    inside: Tensor = (at >= bounds[:, :1]) & (at < bounds[:, 1:])
+    return inside

@@ -10,7 +10,7 @@ from wingspan.batch import Found, Gold
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, threshold_of
+from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, limits, where
 
 IMPOSSIBLE = -1e4  # as a logit: no chance at any temperature, and still a number
 
@@ -45,19 +45,20 @@ class Typing(Objective):
         assert states.scores is not None
         return at_least_float32(states.scores).masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
 
-    def decode(self, states: States, thresholds: Thresholds = None, temperature: float = 1.0) -> Found:
+    def decode(
+        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+    ) -> Found:
         """The chances of all types of each given span, or of those that reach their thresholds; decoding chooses."""
         assert states.candidates is not None
         logits = self.logits(states)
         chance, shown = logits.softmax(-1), (logits / temperature).softmax(-1)
-        lowest = [threshold_of(name, thresholds) or 0.0 for name in self._names]
-        enough = shown >= torch.tensor(lowest, dtype=shown.dtype, device=shown.device)
+        enough = shown >= limits(self._names, thresholds, 0.0, shown)
         possible = states.candidates.mask.unsqueeze(-1) & self._types[states.inputs.dataset].unsqueeze(1)
-        rows, cells, label = torch.nonzero(possible & enough, as_tuple=True)
+        (rows, cells, label), total = where(possible & enough, room)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]
         scores = (chance,) if temperature == 1.0 else (chance, shown)
         parts = (rows, start, end, label, *(score[rows, cells, label] for score in scores))
-        return Found(*(part.detach().cpu().numpy() for part in parts))
+        return Found(*(part.detach() for part in parts))._replace(total=total)
 
     def decisions(self, states: States, gold: Gold) -> Decisions:
         """Every given span is a decision."""

@@ -10,6 +10,7 @@ These were chosen on the dev sets of NCBI-disease, WNUT17 and GENIA.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from wingspan.candidates import Grid, Sampled
 from wingspan.encoders.pretrained import PretrainedEncoder
@@ -72,7 +73,8 @@ def span_proposals(vectors: Part = HYBRID) -> Recipe:
 
 
 # as published: widest span, batch size, encoder of each corpus
-BERT_LARGE, BIO_BERT, SCI_BERT = "bert-large-cased", "dmis-lab/biobert-v1.1", "allenai/scibert_scivocab_cased"
+BERT_LARGE, SCI_BERT = "bert-large-cased", "allenai/scibert_scivocab_cased"
+BIO_BERT = "monologg/biobert_v1.0_pubmed_pmc"
 PAPER: dict[str, tuple[int, int, str]] = {
     "ontonotes": (10, 12, BERT_LARGE),
     "conll03": (5, 32, BERT_LARGE),
@@ -89,7 +91,7 @@ PAPER: dict[str, tuple[int, int, str]] = {
 
 
 def paper(corpus: str = "conll03", read_with: str = "spans") -> Recipe:
-    """As published: one learning rate, 20 epochs, 100 sampled negatives, flat decoding, a width per corpus."""
+    """BL as published: one learning rate, 20 epochs, 100 sampled negatives, flat decoding, a width per corpus."""
     width, batch, encoder = PAPER[corpus]
     system = "bl-span" if read_with == "spans" else "bl-seq"
     return replace(
@@ -104,6 +106,14 @@ def paper(corpus: str = "conll03", read_with: str = "spans") -> Recipe:
         overlap="flat",
         train=TrainSettings(epochs=20, batch_size=batch, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, clip=1.0),
     )
+
+
+def paper_alone(read_with: str) -> Recipe:
+    """SpanNER or SeqNER as published: one of the two losses, all else as in `paper`."""
+    both = paper(read_with=read_with)
+    parts: dict[str, Any] = {} if read_with == "spans" else {"spans": None, "head": None, "candidates": partial(Grid)}
+    term = replace(both.terms[read_with], weight=1.0)
+    return replace(both, name=both.name.replace("bl-", ""), terms={read_with: term}, **parts)
 
 
 variants: dict[str, Callable[[], Recipe]] = {
@@ -122,6 +132,8 @@ variants: dict[str, Callable[[], Recipe]] = {
     "bl-span-pooling": partial(bl_span, POOLING),
     "paper": paper,
     "paper-seq": partial(paper, read_with="tags"),
+    "paper-span-alone": partial(paper_alone, "spans"),
+    "paper-seq-alone": partial(paper_alone, "tags"),
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
 }
 

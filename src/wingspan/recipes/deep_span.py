@@ -75,12 +75,12 @@ PAPER: dict[str, tuple[int, int, float, int, bool]] = {
 }
 
 
-def paper(corpus: str = "ace04") -> Recipe:
-    """As published and run, with the settings of one corpus."""
+def paper(corpus: str = "ace04", spans: str = "") -> Recipe:
+    """As published and run, with the settings of one corpus; `spans` names another kind of span vectors."""
     width, epochs, rate, batch, documents = PAPER[corpus]
     return replace(
-        recipe(),
-        name=f"deep_span/paper ({corpus} settings)",
+        recipe(SPANS[spans]),
+        name=f"deep_span/paper ({f'{spans}, ' if spans else ''}{corpus} settings)",
         encoder=partial(PretrainedEncoder, name="roberta-base", unit="piece", shapes=False, dropout=0.2),
         candidates=partial(Grid, within_words=True),
         max_width=width,
@@ -127,6 +127,7 @@ variants: dict[str, Callable[[], Recipe]] = {
     "biaffine-proposals": partial(proposals, biaffine, "biaffine-proposals"),
     "paper": paper,
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
+    **{f"paper-{name}": partial(paper, spans=name) for name in SPANS if name.startswith(("depth", "shallow"))},
 }
 
 ranges: dict[str, Range] = {

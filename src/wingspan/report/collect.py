@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from wingspan.batch import batches, narrowed, unit_ranges
 from wingspan.candidates import Candidates, Grid
-from wingspan.corpora.segment import segment_rows
+from wingspan.corpora.segment import by_document, segment_rows, word_sizes
 from wingspan.heads import Head
 from wingspan.labels import LabelSet
 from wingspan.model import Scorer, tensors
@@ -67,21 +67,17 @@ def collect(
     assert isinstance(widest, int), "a trained model's width is resolved"
     size = (scorer.spans.size + scorer.head.size) * (1 + 3 * neighbors + negatives)
     limit = min(limit, max(MOST_NUMBERS // size, 1))
-    segmented: list[tuple[Document, Sentence]] = []  # as prediction makes them
-    ends = 0  # of documents
-    for row in segment_rows(documents, recognizer.recipe.segments, tokenize.measure, gold=False):
-        if row is None:
-            ends += 1
-        else:
-            segmented.append((documents[ends], row))
+    rows = by_document(segment_rows(documents, recognizer.recipe.segments, tokenize.table, gold=False))
+    # as prediction makes them
+    segmented = [(document, sentence) for document, row in zip(documents, rows, strict=True) for sentence in row]
     sentences: list[SampledSentence] = []
     entities = 0
     for number in random.permutation(len(segmented)).tolist():
         if entities >= limit:
             break
         document, sentence = segmented[number]
-        units = tokenize.measure(sentence.words) if tokenize.unit == "piece" else [1] * len(sentence.words)
-        edges = np.concatenate([[0], np.cumsum(units)])
+        pieces = word_sizes(sentence) if tokenize.unit == "piece" else np.ones(len(sentence.words), dtype=np.int64)
+        edges = np.concatenate([[0], pieces.cumsum()])
 
         def counts(span: Span, edges: Array = edges) -> bool:
             return scorer.candidates.unlimited or bool(edges[span.end] - edges[span.start] <= widest)

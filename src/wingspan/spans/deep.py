@@ -204,12 +204,12 @@ def sentence_spans(
 
     -> start (N,), end (N,), held (1, N, L), bias (1, 1, N, L) and their places in the grid, single words first.
     """
-    starts = [torch.arange(length + 1 - k) for k in range(narrowest, widest + 1)]
-    wide = torch.cat([torch.arange(0), *(torch.full_like(start, k) for k, start in enumerate(starts, narrowest))])
-    start = torch.cat([torch.arange(0), *starts])
-    singles = torch.arange(length) * widest if narrowest == 2 else torch.arange(0)
     with torch.inference_mode(False):  # cached tensors may be used in training later
-        start, wide, singles = start.to(device), wide.to(device), singles.to(device)
+        at = torch.arange(length, device=device)  # made on the device: a copy would make the caller wait
+        starts = [at[: length + 1 - k] for k in range(narrowest, widest + 1)]
+        wide = torch.cat([at[:0], *(torch.full_like(start, k) for k, start in enumerate(starts, narrowest))])
+        start = torch.cat([at[:0], *starts])
+        singles = at * widest if narrowest == 2 else at[:0]
         held = grid.inside(start[None], (start + wide)[None], length)
         places = torch.cat([singles, start * widest + wide - 1])
         return start, start + wide, held, attention_bias(held, dtype), places

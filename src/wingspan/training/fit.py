@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ import torch
 from wingspan.corpora.conventions import Agreement, best_agreement
 from wingspan.corpora.coverage import Census, Coverage, auto_overlap, auto_width
 from wingspan.corpora.fragments import arranged
-from wingspan.corpora.segment import segment, segment_all
+from wingspan.corpora.segment import by_document, segment_all, segment_rows
 from wingspan.corpora.words import AUTO, SPLITTERS
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
@@ -84,7 +85,7 @@ def fit(
     recipe, agreement = with_splitter(recipe, documents, before)
     limit = min(recipe.segments.max_length, encoder.tokenize.max_length)
     recipe = replace(recipe, segments=replace(recipe.segments, max_length=limit))
-    known = list(segment_all(as_learned(dev, recipe), recipe.segments, encoder.tokenize.measure))
+    known = list(segment_all(as_learned(dev, recipe), recipe.segments, encoder.tokenize.table))
     cut = cut_documents(recipe, encoder, documents)
     resolved = settle_auto(recipe, encoder, [*cut.training, *known], before)
     if resolved.segments != recipe.segments:  # windows overlap by the widest entity, which was not known before
@@ -136,20 +137,23 @@ def cut_documents(recipe: Recipe, encoder: Encoder, documents: Sequence[Document
     In training no sentence end cuts an entity, in prediction it may. Where every entity of a document is exactly on
     words of one sentence in prediction, no end was in the way, and both have the same sentences.
     """
-    measure, segments = encoder.tokenize.measure, recipe.segments
-    census = Census(segments, measure, gold=recipe.protocol == "typing")
+    tables, segments = encoder.tokenize.table, recipe.segments
+    census = Census(segments, tables, gold=recipe.protocol == "typing")
     learned = as_learned(documents, recipe)
-    training: list[Sentence] = []
-    prediction: list[Sentence] = []
+    predicted: list[list[Sentence]] = []  # of each document
+    other: list[bool] = []  # whether training has other sentences
+    rows = by_document(census.rows(documents))
     for document, arrangement in zip(documents, learned, strict=True):
         exact = census.outcomes["exact"]
-        sentences = list(census.sentences([document]))
-        prediction += sentences
-        same = arrangement is document and census.outcomes["exact"] - exact == len(document.entities)
-        if segments.context == "sentence":
-            training += sentences if same else segment(arrangement, segments, measure)
+        predicted.append(next(rows))
+        other.append(arrangement is not document or census.outcomes["exact"] - exact < len(document.entities))
+    prediction = list(chain.from_iterable(predicted))
     if segments.context == "document":
-        training = list(segment_all(learned, segments, measure))
+        return CutDocuments(list(segment_all(learned, segments, tables)), prediction, census)
+    again = by_document(segment_rows(compress(learned, other), segments, tables))
+    training = [
+        sentence for same, cut in zip(predicted, other, strict=True) for sentence in (next(again) if cut else same)
+    ]
     return CutDocuments(training, prediction, census)
 
 
@@ -171,8 +175,8 @@ def with_names(recipe: Recipe, labels: LabelSet, new: bool) -> Recipe:
 def settle_auto(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence], start: Recipe | None = None) -> Recipe:
     """Width, overlap and context of windows for these sentences; never less than the model `start` could find."""
     before = start.max_width if start is not None and isinstance(start.max_width, int) else 1
-    units = encoder.tokenize.measure if encoder.tokenize.unit == "piece" else None
-    width = max(auto_width(sentences, units=units), before) if recipe.max_width == "auto" else recipe.max_width
+    pieces = encoder.tokenize.unit == "piece"
+    width = max(auto_width(sentences, pieces=pieces), before) if recipe.max_width == "auto" else recipe.max_width
     overlap = recipe.overlap
     if overlap == "auto":
         needs = auto_overlap(sentences)
@@ -184,7 +188,7 @@ def settle_auto(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence],
 
 def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Coverage:
     """The gold entities that the resolved recipe can never find, by reason."""
-    census = Census(recipe.segments, encoder.tokenize.measure, gold=recipe.protocol == "typing")
+    census = Census(recipe.segments, encoder.tokenize.table, gold=recipe.protocol == "typing")
     return count_coverage(census, census.sentences(documents), recipe, encoder)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.tracking import get_available_trackers
 from accelerate.utils import DistributedDataParallelKwargs, gather_object
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wingspan.batch import Collate, batches
 from wingspan.checkpoint import write_weights
@@ -26,7 +27,7 @@ from wingspan.evaluation.scores import Scores, TypingScores, headline, measure
 from wingspan.labels import LabelSet
 from wingspan.layers.distributed import idle, mean_of_all
 from wingspan.layers.schedules import Moment
-from wingspan.model import tensors
+from wingspan.model import Packed, tensors
 from wingspan.recipe import Learner, Phase, Recipe, TrainSettings
 from wingspan.recognizer import Recognizer, usable_device
 from wingspan.text import Document, Sentence
@@ -34,6 +35,9 @@ from wingspan.training.multi_corpus import epoch_batches
 from wingspan.training.state import Position, latest_state, load_position, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
+
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""Kernels of attention: not cuDNN's, which takes tens of milliseconds to prepare for every new length of a batch."""
 
 
 class Progress(NamedTuple):
@@ -79,21 +83,39 @@ def train(run: TrainingRun, accelerator: Accelerator) -> Iterator[Progress]:
     for number, phase in enumerate(run.recipe.phases):
         if number < position.phase:
             continue
-        optimizer = accelerator.prepare(build_optimizer(run.learner, run.recipe.train))
-        if state is not None:
-            load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
-            state = None
-        before = sum(map(len, plans[:number]))
-        for progress in train_phase(
-            run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
-        ):
-            position = progress.position
-            yield progress
+        with held_still(run.learner, (*run.recipe.train.frozen, *phase.frozen)):
+            optimizer = build_optimizer(run.learner, run.recipe.train)
+            if state is not None:
+                load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
+                state = None
+            before = sum(map(len, plans[:number]))
+            for progress in train_phase(
+                run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
+            ):
+                position = progress.position
+                yield progress
         if run.states and accelerator.is_main_process:
             folder = run.states / f"phase-{number + 1}"  # for analyses, with objectives that prediction does not need
             folder.mkdir(parents=True, exist_ok=True)
             write_weights(folder / "learner.safetensors", run.learner)
         position = replace(position, phase=number + 1, epoch=0, step=0, stale=0)
+
+
+@contextmanager
+def held_still(learner: nn.Module, parts: Sequence[str]) -> Iterator[None]:
+    """Parameters with one of these parts in their name get no gradient: they neither change nor count in clipping."""
+    held = [
+        parameter
+        for name, parameter in learner.named_parameters()
+        if parameter.requires_grad and any(part in name for part in parts)
+    ]
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in held:
+            parameter.requires_grad_(True)
 
 
 def plan(run: TrainingRun, number: int) -> list[list[list[int]]]:
@@ -133,7 +155,7 @@ def train_phase(
     run: TrainingRun,
     accelerator: Accelerator,
     learner: Any,
-    optimizer: Any,
+    optimizer: torch.optim.AdamW,
     phase: Phase,
     epochs: list[list[list[int]]],
     position: Position,
@@ -141,9 +163,10 @@ def train_phase(
     before: int,
 ) -> Iterator[Progress]:
     """One phase from the given position on; `before` counts the epochs of earlier phases."""
-    settings = run.recipe.train
+    settings, device = run.recipe.train, accelerator.device
     terms = phase.terms or tuple(run.recipe.terms)
     collate = collator(run.recipe, run.labels, run.learner)
+    update = Update(run.learner, optimizer, settings.clip, accelerator.scaler)
     total = optimizer_steps(epochs, settings.together)
     done = optimizer_steps(epochs[: position.epoch], settings.together) + math.ceil(position.step / settings.together)
     for epoch in range(position.epoch, len(epochs)):
@@ -152,32 +175,27 @@ def train_phase(
         learner.train()
         losses = Losses(terms)
         for step in range(position.step, len(epochs[epoch])):
-            torch.manual_seed(step_seed(run.seed, position.phase, epoch, step, accelerator.process_index))
+            seed_draws(step_seed(run.seed, position.phase, epoch, step, accelerator.process_index), device)
             whole = epochs[epoch][step]
             mine = part_of(whole, accelerator.process_index, accelerator.num_processes)
-            batch = collate([run.data.sentences[i] for i in mine or whole[:1]])
-            inputs, gold, targets = (
-                tensors(part, accelerator.device) for part in (batch.inputs, batch.gold, dict(batch.targets))
-            )
+            batch = collate([run.data.sentences[i] for i in mine or whole[:1]])._replace(sentences=())
+            batch = tensors(Packed(batch) if device.type == "cuda" else batch, device)
             moment = Moment(position.phase, before + epoch, position.total, steps, step)
             first = step - step % settings.together
             together = min(settings.together, len(epochs[epoch]) - first)  # batches that share this optimizer step
             goes_on = step + 1 - first < together
             with accelerator.no_sync(learner) if goes_on else nullcontext():
-                with accelerator.autocast(), idle(not mine):
-                    parts = learner(inputs, gold, targets, terms, moment)
-                accelerator.backward(parts["loss"] * settings.share(together))
+                with accelerator.autocast(), sdpa_kernel(ATTENTION), idle(not mine):
+                    parts = learner(batch.inputs, batch.gold, batch.targets, terms, moment)
+                update.backward(parts["loss"], settings.share(together))
             losses.add(parts)
             if goes_on:
                 continue
-            if settings.clip:
-                accelerator.clip_grad_norm_(learner.parameters(), settings.clip)
             where = (position.total, steps) if settings.schedule_over == "run" else (done, total)
             set_rates(optimizer, rate_factor(*where, settings))
             if not settings.correct_bias:
                 leave_uncorrected(optimizer, done)
-            optimizer.step()
-            optimizer.zero_grad()
+            update.step()
             done += 1
             position = replace(position, epoch=epoch, step=step + 1, total=position.total + 1)
             if position.total % CHECK_EVERY == 0:
@@ -212,8 +230,8 @@ def score(run: TrainingRun, accelerator: Accelerator) -> Scores | TypingScores:
     run.learner.eval()
     recognizer = Recognizer(run.recipe, run.labels, run.learner, device=accelerator.device)
     part = shared_out(run.data.dev, accelerator.num_processes)[accelerator.process_index]
-    with accelerator.autocast():
-        predicted = recognizer.predict(part, batch_size=64)
+    with accelerator.autocast(), sdpa_kernel(ATTENTION):
+        predicted = recognizer.predict(part, batch_size=64 if accelerator.device.type == "cpu" else None)
     if accelerator.num_processes > 1:
         predicted = gather_object(predicted)
     run.learner.train()
@@ -239,6 +257,16 @@ def shared_out(documents: Sequence[Document], processes: int) -> list[list[Docum
     return parts
 
 
+def seed_draws(seed: int, device: torch.device) -> None:
+    """Seeds what a step draws, on the CPU and on its device; `torch.manual_seed` looks at all kinds of devices."""
+    if device.type not in ("cpu", "cuda"):
+        torch.manual_seed(seed)
+        return
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+
+
 def step_seed(seed: int, phase: int, epoch: int, step: int, process: int = 0) -> int:
     """One number for each step and process, far from its neighbors'."""
     mixed = (seed * 1_000_003 + phase) * 1_000_003 + epoch
@@ -250,18 +278,19 @@ class Losses:
 
     def __init__(self, terms: Sequence[str]) -> None:
         self.names = ("loss", *terms)
-        self.sums: dict[str, Any] = {}
+        self.sums: list[Tensor] = []
         self.count = 0
 
-    def add(self, losses: Mapping[str, Any]) -> None:
+    def add(self, losses: Mapping[str, Tensor]) -> None:
         """Adds the losses of a batch."""
-        for name in self.names:
-            self.sums[name] = self.sums.get(name, 0.0) + losses[name].detach()
+        values = [losses[name].detach() for name in self.names]
+        self.sums = list(torch._foreach_add(self.sums, values)) if self.sums else values  # in one launch
         self.count += 1
 
     def means(self, position: Position) -> dict[str, float]:
         """The means of this epoch so far; a loss that is not finite ends the run here, before anything is saved."""
-        means = {name: float(mean_of_all(value)) / max(1, self.count) for name, value in self.sums.items()}
+        sums = mean_of_all(torch.stack(self.sums)).tolist() if self.sums else []
+        means = {name: value / max(1, self.count) for name, value in zip(self.names, sums, strict=False)}
         broken = [name for name, value in means.items() if not math.isfinite(value)]
         if broken:
             raise ValueError(f"the loss {broken[-1]!r} is {means[broken[-1]]} {advice(position)}")
@@ -270,9 +299,10 @@ class Losses:
 
 def check_weights(learner: Learner, position: Position) -> None:
     """Ends the run if weights are not finite: the last step may have broken them after a finite loss."""
-    for name, value in learner.named_parameters():
-        if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the weights {name!r} are no longer finite {advice(position)}")
+    names, values = zip(*learner.named_parameters(), strict=True)
+    finite = torch.stack([value.isfinite().all() for value in values]).tolist()  # one look at the device
+    if not all(finite):
+        raise ValueError(f"the weights {names[finite.index(False)]!r} are no longer finite {advice(position)}")
 
 
 def advice(position: Position) -> str:
@@ -290,7 +320,7 @@ def build_optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.A
     """AdamW with one group for each learning rate and weight decay. The longest matching prefix of a name counts."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
-        if not parameter.requires_grad or any(part in name for part in settings.frozen):
+        if not parameter.requires_grad:
             continue
         # biases and layer norms are vectors and do not decay
         decay = settings.weight_decay if settings.decay_bias or parameter.dim() > 1 else 0.0
@@ -301,6 +331,38 @@ def build_optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.A
         for (rate, decay), parameters in groups.items()
     ]
     return torch.optim.AdamW(prepared, eps=settings.adam_eps, fused=True)
+
+
+class Update:
+    """From a loss to changed weights: gradients, clipped, and a step of the optimizer; `scaler` for float16.
+
+    Accelerate would wrap the optimizer, and look for other packages in every step.
+    """
+
+    def __init__(self, learner: nn.Module, optimizer: torch.optim.AdamW, clip: float, scaler: Any = None) -> None:
+        trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        self.parameters = [parameter for parameter in learner.parameters() if id(parameter) in trained]
+        self.optimizer = optimizer
+        self.clip = clip
+        self.scaler = scaler
+
+    def backward(self, loss: Tensor, share: float) -> None:
+        """Adds the gradients of a batch that has this share of a step."""
+        loss = loss if share == 1 else loss * share
+        (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+
+    def step(self) -> None:
+        """Changes the weights."""
+        if self.scaler is not None:
+            self.scaler.unscale_(self.optimizer)
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        if self.scaler is not None:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            self.optimizer.step()
+        self.optimizer.zero_grad()
 
 
 def by_prefix(name: str, factors: Mapping[str, float]) -> float:

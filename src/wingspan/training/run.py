@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from rich.console import Console
 
 import wingspan
-from wingspan.checkpoint import predictor, read_json, read_weights, write_json
+from wingspan.checkpoint import predictor, read_weights, write_json
 from wingspan.corpora.formats import keep_apart
 from wingspan.corpora.leaks import OnLeak
 from wingspan.encoders.hashed import HashedEncoder
@@ -29,8 +29,9 @@ from wingspan.encoders.static import StaticEncoder, StaticPieces
 from wingspan.evaluation import scores as scoring
 from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, TypingScores, headline
+from wingspan.files import stored_object
 from wingspan.layers.word_decoder import Synonyms
-from wingspan.recipe import Recipe, must_recognize
+from wingspan.recipe import Learner, Recipe, must_recognize
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
@@ -42,7 +43,7 @@ from wingspan.training.journal import Journal, TrainingBar
 from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelerator_for
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
-from wingspan.training.state import claim, latest_state, load_position
+from wingspan.training.state import alone_in, claim, latest_state, load_position
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import counted, refuse_unknown, say
 from wingspan.views.tables import print_scores, print_seeds
@@ -171,13 +172,14 @@ def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dic
     leaks: dict[str, Any] = {}
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"--seeds {','.join(map(str, seeds))}: each seed once")
-    for seed in seeds:
-        folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
-        model, last = run(replace(job, seed=seed, folder=folder), console)
-        leaks = {"leaks": model.facts["leaks"]}
-        if last is not None:
-            scores.append(last)
-            corpora.append(model.facts.get("corpora", {}))
+    with alone_in(job.folder) if len(seeds) > 1 else nullcontext():
+        for seed in seeds:
+            folder = job.folder / f"seed-{seed}" if job.folder is not None and len(seeds) > 1 else job.folder
+            model, last = run(replace(job, seed=seed, folder=folder), console)
+            leaks = {"leaks": model.facts["leaks"]}
+            if last is not None:
+                scores.append(last)
+                corpora.append(model.facts.get("corpora", {}))
     if not scores:
         console.print("No dev or test documents were given, so there are no scores; the last epoch's model is kept.")
         return None
@@ -194,6 +196,11 @@ def train_seeds(job: TrainingJob, seeds: Sequence[int], console: Console) -> dic
 
 def run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     """One training from one seed. Returns the best model and its test scores, or dev scores where there is no test."""
+    with alone_in(job.folder):
+        return _run(job, console)
+
+
+def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | TypingScores | None]:
     if job.folder is not None and (job.folder / "journal.jsonl").exists() and not job.resume:
         raise ValueError(f"{job.folder}: there is a run already; choose another --output, or go on with --resume")
     start = None
@@ -298,6 +305,7 @@ def follow(
                 position, scores = progress.position, progress.scores
                 dev = {dev_name: headline(scores) if scores else None}
                 if journal:
+                    figures = figures_of(learning.learner)
                     journal.write(
                         "epoch" if position.step == 0 else "progress",
                         phase=position.phase,
@@ -307,6 +315,7 @@ def follow(
                         losses=dict(progress.losses),
                         best=progress.best,
                         **dev,
+                        **({"figures": figures} if figures else {}),
                     )
                 if tracked:
                     accelerator.log({**progress.losses, **(dev if scores else {})}, step=position.total)
@@ -319,6 +328,12 @@ def follow(
     finally:
         for tracker in accelerator.trackers:
             tracker.finish()
+
+
+def figures_of(learner: Learner) -> dict[str, dict[str, float]]:
+    """The figures of each objective that has some, by its term."""
+    objectives: Any = learner.objectives
+    return {name: figures for name, objective in objectives.items() if (figures := objective.figures())}
 
 
 class Best:
@@ -352,7 +367,7 @@ class Best:
         if self.folder is not None:  # also where an earlier process saved it, before a kill
             encoder.settle()
             read_weights(self.folder / "model.safetensors", predictor(self.run.learner))
-            self.facts |= read_json(self.folder / "facts.json")
+            self.facts |= stored_object(self.folder / "facts.json")
         elif self.weights is not None:
             self.run.learner.load_state_dict(self.weights)
             encoder.settle()

@@ -6,19 +6,25 @@ moment leaves a state that can be read. Random draws follow from (seed, phase, e
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import nn
 
-from wingspan.checkpoint import read_object, read_weights, rebuild, write_json, write_text, write_weights
-from wingspan.files import brief
+from wingspan.checkpoint import load, read_weights, write_json, write_text, write_weights
+from wingspan.files import brief, check_model_folder, stored_object
 from wingspan.recognizer import Recognizer
+from wingspan.views.console import first_process
 
 EPOCHS = "train.epochs"  # the one setting that may grow when a run is resumed
 
@@ -37,11 +43,40 @@ class Position:
     """Epochs since the best one."""
 
 
+@contextmanager
+def alone_in(folder: Path | None) -> Iterator[None]:
+    """Keeps other trainings out of a run folder. The lock ends with this process, also if that is killed."""
+    if folder is None or not first_process():
+        yield
+        return
+    existed, states = folder.exists(), folder / "state"
+    states.mkdir(parents=True, exist_ok=True)
+    lock, owner = FileLock(states / ".lock"), states / ".owner"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        who = f" ({owner.read_text(encoding='utf-8')})" if owner.is_file() else ""
+        raise ValueError(
+            f"{folder}: another training is writing to it{who}; wait for its end, or choose another --output"
+        ) from None
+    try:
+        since = datetime.now().strftime("%Y-%m-%d %H:%M")
+        owner.write_text(f"process {os.getpid()} on {platform.node()}, since {since}", encoding="utf-8")
+        yield
+    finally:
+        owner.unlink(missing_ok=True)
+        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it will see that it is gone
+        lock.release()
+        for empty in (states, *(() if existed else (folder,))):
+            with suppress(OSError):  # a training that has written nothing leaves nothing
+                empty.rmdir()
+
+
 def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     """Writes down what decides the run, and refuses to resume a run of something else; epochs may be added."""
     path = folder / "run.json"
     if resume and path.is_file():
-        before = read_object(path)
+        before = stored_object(path)
         longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
         other = [name for name, value in facts.items() if before.get(name) != value and not (name == EPOCHS and longer)]
         if other:
@@ -84,13 +119,14 @@ def latest_state(folder: Path) -> Path | None:
     state = folder / pointer.read_text(encoding="utf-8").strip()
     if not state.is_dir():
         raise ValueError(f"{pointer}: points to {state.name!r}, which is gone; start again in another folder")
+    check_model_folder(state)
     return state
 
 
 def load_position(state: Path) -> Position:
     """The position of the run in a state."""
     try:
-        return Position(**read_object(state / "place.json"))
+        return Position(**stored_object(state / "place.json"))
     except TypeError as error:
         raise ValueError(f"{state / 'place.json'}: damaged ({brief(error)}); start again in another folder") from error
 
@@ -117,6 +153,6 @@ def load_phase(
     kept = sorted(path.parent.name for path in states.glob("phase-*/learner.safetensors"))
     if f"phase-{number}" not in kept:
         raise ValueError(f"{states}: phase {number} is not kept; there are {', '.join(kept) or 'none'}")
-    recipe, labels, learner = rebuild(Path(run), parts, read_object(states / "studied.json"))
-    read_weights(states / f"phase-{number}" / "learner.safetensors", learner)
+    weights = f"state/phase-{number}/learner.safetensors"
+    recipe, labels, learner = load(Path(run), parts, weights, stored_object(states / "studied.json"))
     return Recognizer(recipe, labels, learner, device=device)

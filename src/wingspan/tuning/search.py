@@ -7,9 +7,11 @@ after the other. A trial whose process has died misses its heartbeats and is que
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import random
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -83,6 +85,7 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
 
     Commands that share a study do not wait for each other, so each may end up with one trial more.
     """
+    deadline = time.monotonic() + request.time_budget if request.time_budget is not None else math.inf
     optuna()
     recipe, corpora, space = check(request, console)
     request.output.mkdir(parents=True, exist_ok=True)
@@ -122,14 +125,12 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
         values = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row["settings"].items()}
         chosen = ", ".join(f"{key}={value}" for key, value in values.items())
         say(console, f"trial {row['number']}: {end} ({chosen}; {row['seconds'] or 0:.0f} s)")
-        if sum(row["state"] != "running" for row in trials) >= request.trials:
+        if sum(row["state"] != "running" for row in trials) >= request.trials or time.monotonic() >= deadline:
             study.stop()
 
-    if left:
+    if left and time.monotonic() < deadline:
         with plain_errors(request.database):
-            study.optimize(
-                objective, n_trials=left, timeout=request.time_budget, callbacks=[after], catch=(ValueError, OSError)
-            )
+            study.optimize(objective, n_trials=left, callbacks=[after], catch=(ValueError, OSError))
     return conclude(study, request, console)
 
 

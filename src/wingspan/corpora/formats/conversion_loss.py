@@ -36,6 +36,13 @@ def described(losses: Mapping[str, int], of_entities: bool) -> str:
     return ", ".join(_with_count(what, chosen[what]) for what in sorted(chosen, key=lambda what: -chosen[what]))
 
 
+def loss_lines(losses: Mapping[str, int], target: str) -> list[str]:
+    """Lines that tell people what became of entities, and of everything else, in the format of that name."""
+    changed, not_kept = described(losses, of_entities=True), described(losses, of_entities=False)
+    lines = [f"changed for {target}: {changed}"] if changed else []
+    return [*lines, f"not kept by {target}: {not_kept}"] if not_kept else lines
+
+
 def _with_count(what: str, count: int) -> str:
     """A description with its number: in place of the noun in braces, or in front where there is none."""
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from wingspan.corpora.formats import TAG_KEYS, Format, Holds, records
 from wingspan.corpora.formats.records import Json, Misfit, RecordRef
-from wingspan.corpora.formats.tagged import TOKENS, TaggedWords, named_tags, read_rows, tagged_words
+from wingspan.corpora.formats.tagged import TOKENS, WordsWithTags, named_tags, read_rows, tagged_words
 from wingspan.files import CorpusError, Problems, atomic_path, stem
 from wingspan.text import Document, Entity
 
@@ -95,11 +95,11 @@ def _read_tags(table: SplitRows, path: Path, problems: Problems, names: Sequence
     known = getattr(getattr(table.features[tags], "feature", None), "names", None)
     own = frozenset({"id", tokens, tags, *_GROUPS})
 
-    def parse(row: Json, ref: RecordRef) -> TaggedWords:
+    def parse(row: Json, ref: RecordRef) -> WordsWithTags:
         group = next((name for key in _GROUPS if (name := records.identity(row, key, ""))), None)
         words = records.words_of(row[tokens], tokens)
         others = {"group": group, "meta": records.other_keys(row, own)}
-        return TaggedWords(
+        return WordsWithTags(
             words, named_tags(row[tags], names or known, tags), records.identity(row, "id", ref.name), others
         )
 

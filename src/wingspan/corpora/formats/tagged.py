@@ -38,7 +38,7 @@ _HOLDS = Holds(
 )
 
 
-class TaggedWords(NamedTuple):
+class WordsWithTags(NamedTuple):
     """The words of a document, a tag for each, its id, and the other fields of a `Document`."""
 
     words: tuple[str, ...]
@@ -48,7 +48,7 @@ class TaggedWords(NamedTuple):
 
 
 Rows = Callable[[Problems], Iterable[tuple[int | None, Json]]]
-Parse = Callable[[Json, RecordRef], TaggedWords]
+Parse = Callable[[Json, RecordRef], WordsWithTags]
 
 
 def read_rows(rows: Rows, parse: Parse, path: Path, problems: Problems, where: str) -> Iterator[Document]:
@@ -169,10 +169,10 @@ def _read_json(path: Path, problems: Problems, names: Sequence[str] | None = Non
     words, tags = keys.get("words", TOKENS[0]), keys.get("tags", TAG_KEYS[0])
     own = frozenset({"id", words, tags})
 
-    def parse(record: Json, ref: RecordRef) -> TaggedWords:
+    def parse(record: Json, ref: RecordRef) -> WordsWithTags:
         fields = records.common_fields(record, own)
         tagged = records.words_of(record.get(words), words), named_tags(record.get(tags), names, tags)
-        return TaggedWords(*tagged, records.identity(record, "id", ref.name), fields)
+        return WordsWithTags(*tagged, records.identity(record, "id", ref.name), fields)
 
     yield from read_rows(partial(records.read_records, path), parse, path, problems, repr(tags))
 
@@ -250,9 +250,9 @@ def _read_csv(path: Path, problems: Problems, names: Sequence[str] | None = None
     if numbers and names is None:
         names = names_beside(path, problems)
 
-    def parse(row: Json, ref: RecordRef) -> TaggedWords:
+    def parse(row: Json, ref: RecordRef) -> WordsWithTags:
         tags = named_tags([int(tag[:18]) for tag in row["tags"]], names, "the tags") if numbers else row["tags"]
-        return TaggedWords(row["words"], tags, row["id"] or ref.name, {"group": row["group"], "meta": row["meta"]})
+        return WordsWithTags(row["words"], tags, row["id"] or ref.name, {"group": row["group"], "meta": row["meta"]})
 
     yield from read_rows(rows, parse, path, problems, "the column of tags")
 

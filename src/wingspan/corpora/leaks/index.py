@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wingspan.corpora.sentences import split_sentences
-from wingspan.corpora.words import bare, bare_places, word_spans
+from wingspan.corpora.words import bare, bare_places, word_offsets
 from wingspan.text import Document, Span
 
 SHORTEST = 40  # letters and digits below which equal texts mean nothing: "Methods :", "The authors declare no conflict"
@@ -69,7 +69,7 @@ class Article:
         """Its sentences, declared or found by rules: the range of the key, and the text as written."""
         end = 0
         for row in self.rows:
-            for span in row.sentences or split_sentences(row.text, word_spans(row)):
+            for span in row.sentences or split_sentences(row.text, word_offsets(row)):
                 text = row.text[span.start : span.end]
                 start = self.key.find(letters := bare(text), end)
                 if letters and start >= 0:

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
 
 import torch
 
 import wingspan.checkpoint as checkpoint
-from wingspan.batch import CALIBRATED, Collate, Inputs, batches, entities_found, gold_spans, narrowed
+from wingspan.batch import Collate, Found, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.checkpoint import model_card
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
 from wingspan.evaluation.calibration import Calibration
-from wingspan.files import staged_folder
+from wingspan.files import staged_folder, stored_object
 from wingspan.labels import LabelSet
-from wingspan.model import States, tensors
+from wingspan.model import Packed, States, fetch, tensors
 from wingspan.objectives import Thresholds, threshold_of
 from wingspan.recipe import Learner, Recipe
-from wingspan.text import Document, Entity, Sentence, Span, without_gold
+from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
+from wingspan.recognizer.precision import Precision, computing_in, lower, number_type
+from wingspan.text import Document, Entity, Sentence
 
-POOL_SENTENCES = 1024  # sorted by length together; bounds memory on streams and long documents
-POOL_WORDS = 65_536
+
+class Pace(NamedTuple):
+    """How much is read before it is predicted, and how much is computed at once."""
+
+    sentences: int  # of a pool: sorted by length together; bounds memory on streams and long documents
+    words: int  # of a pool
+    batch_size: int | None  # sentences of a batch, if none is asked for; None: only the recipe's budget counts
+    ahead: int  # batches whose answers are not waited for
+
+
+ON_CPU = Pace(1024, 65_536, 32, 0)
+ON_GPU = Pace(8192, 524_288, None, 16)  # it computes while the next sentences are read and earlier answers decoded
 
 
 class Recognizer:
@@ -39,6 +50,7 @@ class Recognizer:
         learner: Learner,
         *,
         device: str | torch.device | None = None,
+        precision: Precision | str = "auto",
         facts: Mapping[str, Any] | None = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -50,7 +62,9 @@ class Recognizer:
         """The temperature of the scores and the thresholds of labels, if the model was calibrated."""
         self.collate = Collate(learner.model.encoder.tokenize, labels, {})
         self.device = usable_device(device)
+        self.number_type = number_type(precision, self.device)
         self.learner.to(self.device).eval()
+        lower(learner.model.encoder, precision, self.device)
 
     def __repr__(self) -> str:
         """What it is: recipe, labels, device, size."""
@@ -66,17 +80,23 @@ class Recognizer:
 
     @classmethod
     def from_pretrained(
-        cls, name: str | Path, *, device: str | None = None, parts: Sequence[str] = (), revision: str | None = None
+        cls,
+        name: str | Path,
+        *,
+        device: str | None = None,
+        precision: Precision | str = "auto",
+        parts: Sequence[str] = (),
+        revision: str | None = None,
     ) -> Self:
         """A model folder, or a hub id. `parts` names modules of yours that hold parts of the recipe."""
         folder = Path(name)
         if not folder.is_dir():
             folder = checkpoint.download(str(name), revision)
         recipe, labels, learner = checkpoint.load(folder, parts)
-        facts = checkpoint.read_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
+        facts = stored_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
         path = folder / checkpoint.CALIBRATION
-        calibration = Calibration.from_dict(checkpoint.read_object(path), path) if path.is_file() else None
-        return cls(recipe, labels, learner, device=device, facts=facts, calibration=calibration)
+        calibration = Calibration.from_dict(stored_object(path), path) if path.is_file() else None
+        return cls(recipe, labels, learner, device=device, precision=precision, facts=facts, calibration=calibration)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
@@ -105,7 +125,7 @@ class Recognizer:
         self,
         texts: Text | Sequence[Text],
         *,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         threshold: Thresholds = None,
         overlap: Overlap | None = None,
         is_split_into_words: bool = False,
@@ -114,7 +134,8 @@ class Recognizer:
         """Documents with entities, in the order of the input. A text may have any length.
 
         `is_split_into_words=True` takes lists of words; without it a list is a list of texts. A model of several
-        corpora uses the labels of its target, or of the corpus that `dataset` names.
+        corpora uses the labels of its target, or of the corpus that `dataset` names. `batch_size` is the most sentences
+        in a batch: by default 32, on a GPU as many as the recipe's budget of units allows.
         """
         if not isinstance(texts, str | Document | Iterable):
             raise TypeError(f"predict takes a text, a Document, or a list of them, not {type(texts).__name__}")
@@ -127,7 +148,7 @@ class Recognizer:
         self,
         texts: Iterable[Text],
         *,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         threshold: Thresholds = None,
         overlap: Overlap | None = None,
         is_split_into_words: bool = False,
@@ -139,7 +160,7 @@ class Recognizer:
         chosen: Any = overlap or self.recipe.overlap
         if chosen not in get_args(Overlap):
             raise ValueError(f"overlap is {chosen!r}; use {', '.join(get_args(Overlap))}")
-        if batch_size < 1:
+        if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; give at least 1")
         known = sorted({label for labels in self.labels.types.values() for label in labels})
         unknown = sorted(set(threshold) - set(known)) if isinstance(threshold, Mapping) else []
@@ -153,7 +174,7 @@ class Recognizer:
     def _stream(
         self,
         texts: Iterable[Text],
-        batch_size: int,
+        batch_size: int | None,
         threshold: Thresholds,
         overlap: Overlap,
         is_split_into_words: bool,
@@ -161,80 +182,180 @@ class Recognizer:
     ) -> Iterator[Document]:
         typing = self.recipe.protocol == "typing"
         partial_type = UntypedDocument if typing else PartialDocument
+        pace = ON_CPU if self.device.type == "cpu" else ON_GPU
         unfinished: deque[PartialDocument] = deque()
         unsegmented: deque[PartialDocument] = deque()  # the unfinished ones that may have more sentences
-        pool: list[tuple[PartialDocument, Sentence]] = []
+        asked: deque[Asked] = deque()  # batches that the device works on
+        pool: list[Pooled] = []
         words = 0
 
         def model_inputs() -> Iterator[Document]:
             for number, text in enumerate(texts):
                 document = as_document(text, number, is_split_into_words)
-                partial = partial_type(replace(document, dataset=dataset or document.dataset))
+                partial = partial_type(of_dataset(document, dataset or document.dataset))
                 unfinished.append(partial)
                 unsegmented.append(partial)
-                yield replace(partial.model_input, dataset=dataset or self.labels.target)
+                yield of_dataset(partial.model_input, dataset or self.labels.target)
 
-        measure = self.learner.model.encoder.tokenize.measure
-        for sentence in segment_rows(model_inputs(), self.recipe.segments, measure, gold=typing):
+        def predict_pool() -> None:
+            with computing_in(self.number_type, self.device):
+                for batch in self._batches(pool, batch_size or pace.batch_size):
+                    asked.extend(self._ask(batch, threshold))
+                    answer(pace.ahead)
+
+        def answer(ahead: int) -> None:
+            while len(asked) > ahead:
+                self._answer(asked.popleft(), threshold)
+
+        tables = self.learner.model.encoder.tokenize.table
+        for sentence in segment_rows(model_inputs(), self.recipe.segments, tables, gold=typing):
             if sentence is not None:
-                pool.append((unsegmented[0], sentence))
+                pool.append(Pooled(unsegmented[0], sentence))
                 unsegmented[0].open_sentences += 1
                 words += len(sentence.words)
             else:
                 unsegmented.popleft().segmented = True
-            behind = len(unfinished) - len(unsegmented) >= POOL_SENTENCES  # documents without a word fill no pool
-            if len(pool) >= POOL_SENTENCES or words >= POOL_WORDS or behind:
-                self._predict_pool(pool, batch_size, threshold)
+            behind = len(unfinished) - len(unsegmented) >= pace.sentences  # documents without a word fill no pool
+            if len(pool) >= pace.sentences or words >= pace.words or behind:
+                predict_pool()
                 pool, words = [], 0
+            if behind:
+                answer(0)
             yield from finished(unfinished, overlap)
-        self._predict_pool(pool, batch_size, threshold)
+        predict_pool()
+        answer(0)
         yield from finished(unfinished, overlap)
 
     def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
         """The sentences and windows the model sees, as in training; `gold` keeps them from cutting entities."""
         rows = [documents] if isinstance(documents, Document) else documents
-        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.measure, gold)
+        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.table, gold)
 
-    def _predict_pool(
-        self, pool: list[tuple[PartialDocument, Sentence]], batch_size: int, threshold: Thresholds
-    ) -> None:
-        """Predicts pooled sentences batch by batch, longest first, and hands the entities to their documents."""
-        measure = self.learner.model.encoder.tokenize.measure
-        lengths = [sum(measure(sentence.words)) for _, sentence in pool]  # encoders take time per piece, not per word
-        for batch in batches(lengths, batch_size, budget=self.recipe.train.budget):
-            predicted = self.predict_batch([pool[at][1] for at in batch], threshold)
-            for at, entities in zip(batch, predicted, strict=True):
-                partial, sentence = pool[at]
-                partial.add(sentence, entities)
+    def _batches(self, pool: Sequence[Pooled], batch_size: int | None) -> Iterator[list[Pooled]]:
+        """Sentences of similar length, longest first."""
+        # encoders take time per piece, not per word
+        lengths = self.learner.model.encoder.tokenize.lengths([pooled.sentence for pooled in pool]).tolist()
+        for batch in batches(lengths, batch_size or len(pool), budget=self.recipe.train.budget):
+            yield [pool[at] for at in batch]
+
+    def _ask(self, batch: Sequence[Pooled], threshold: Thresholds) -> Iterator[Asked]:
+        """Starts the prediction of a batch; one that does not fit into the device's memory is divided."""
+        try:
+            read, _ = self._read([pooled.sentence for pooled in batch], threshold, bounded=self.device.type != "cpu")
+            yield Asked(batch, fetch(read))
+            return
+        except torch.OutOfMemoryError:
+            if len(batch) == 1:
+                raise
+        half = len(batch) // 2
+        yield from self._ask(batch[:half], threshold)
+        yield from self._ask(batch[half:], threshold)
+
+    def _answer(self, asked: Asked, threshold: Thresholds) -> None:
+        """Hands the entities of a batch to their documents."""
+        sentences = [pooled.sentence for pooled in asked.batch]
+        read = asked.answer().without_padding()
+        if read is None:  # more was found than there was room for
+            again, _ = self._read(sentences, threshold)
+            read = fetch(again)()
+        for pooled, entities in zip(asked.batch, self._entities(read, sentences, threshold), strict=True):
+            pooled.document.add(pooled.sentence, entities)
+
+    def _entities(self, read: Read, sentences: Sequence[Sentence], threshold: Thresholds) -> list[list[Entity]]:
+        """The entities of each sentence, in characters of its document; the types of given spans in words."""
+        typing = self.recipe.protocol == "typing"
+        if typing or (read.linkable is None and self.recipe.joining.most_between):
+            in_words = entities_found(read.found, read.inputs, self.labels)
+            joined = join_fragments(Decoded(read.inputs, in_words, read.linkable), self.recipe, self.labels, threshold)
+            return joined if typing else [[*place(*row)] for row in zip(sentences, joined, strict=True)]
+        entities = entities_found(read.found, read.inputs, self.labels, sentences)
+        if read.linkable is not None:
+            joined = linked(read.linkable, read.inputs, self.recipe, self.labels, threshold)
+            for own, sentence, others in zip(entities, sentences, joined, strict=True):
+                own += place(sentence, others)
+        return entities
 
     def predict_batch(self, sentences: Sequence[Sentence], threshold: Thresholds = None) -> list[list[Entity]]:
         """Entities in words, before overlaps are resolved, with uncalibrated scores; of given spans, every type."""
         return join_fragments(self.decode(sentences, threshold), self.recipe, self.labels, threshold)
 
-    @torch.inference_mode()
     def decode(
         self, sentences: Sequence[Sentence], threshold: Thresholds = None, least_chance: float | None = None
     ) -> Decoded:
         """Entities in one piece, and fragments with at least this chance (by default the recipe's), not yet joined."""
+        read, states = self._read(sentences, threshold, least_chance)
+        inputs, found, linkable = fetch(read)()
+        return Decoded(inputs, entities_found(found, inputs, self.labels), linkable, states)
+
+    @torch.inference_mode()
+    def _read(
+        self,
+        sentences: Sequence[Sentence],
+        threshold: Thresholds,
+        least_chance: float | None = None,
+        *,
+        bounded: bool = False,
+    ) -> tuple[Read, States]:
+        """Spans and fragments that the model finds, still on the device.
+
+        `bounded` waits for nothing on a GPU: there are as many as units, padded or cut off.
+        """
         inputs = self.collate.inputs(sentences)
         inside = narrowed(inputs)
-        temperature = 1.0 if self.calibration is None else self.calibration.temperature
         spans = None
         if self.recipe.protocol == "typing":  # the entities' spans, regardless of their labels
             some = [replace(s, entities=tuple(Entity("span", e.spans) for e in s.entities)) for s in sentences]
             spans = gold_spans(some, inside, LabelSet({"": ("span",)}))
+        arrays = {"inputs": inputs, "spans": spans}
+        on_device = tensors(arrays if self.device.type == "cpu" else Packed(arrays), self.device)
         reader: Any = self.learner.objectives[self.recipe.reader]
         links: Any = self.learner.objectives["links"] if self.recipe.read_with == "links" else None
-        on_device = tensors(inputs, self.device), tensors(spans, self.device)
-        states = self.learner.model(*on_device, spans=reader.reads_spans, features=links is not None)
-        options = {} if temperature == 1.0 else {"temperature": temperature}
-        entities = entities_found(reader.decode(states, threshold, **options), inside, self.labels)
-        if links is None:
-            return Decoded(inside, entities, None, states)
-        least = least_chances(self.recipe, self.labels, threshold, least_chance, temperature)
-        fragments, left, right, distance = links.read_fragments(states, least)
-        linkable = Linkable(fragments, left, right, distance, inside.core, temperature)
-        return Decoded(inside, entities, linkable, states)
+        temperature = 1.0 if self.calibration is None else self.calibration.temperature
+        options: dict[str, Any] = {"temperature": temperature} if temperature != 1.0 else {}
+        room = {"room": inside.unit_mask.size} if bounded else {}
+        with computing_in(self.number_type, self.device):
+            states = self.learner.model(*on_device.values(), spans=reader.reads_spans, features=links is not None)
+            found = reader.decode(states, threshold, **options, **room)
+            if links is None:
+                return Read(inside, found, None), states
+            least = least_chances(self.recipe, self.labels, threshold, least_chance, temperature)
+            fragments, left, right, distance = links.read_fragments(states, least, **room)
+        return Read(inside, found, Linkable(fragments, left, right, distance, inside.core, temperature)), states
+
+
+class Pooled(NamedTuple):
+    """A sentence that is not predicted yet, and its document."""
+
+    document: PartialDocument
+    sentence: Sentence
+
+
+class Read(NamedTuple):
+    """What a model finds in a batch: first on its device, then as arrays."""
+
+    inputs: Inputs  # arrays, narrowed
+    found: Found
+    linkable: Linkable | None
+
+    def without_padding(self) -> Read | None:
+        """As arrays, only what was found; None if that is more than there was room for."""
+        found = self.found.without_padding()
+        linkable = None if self.linkable is None else self.linkable.without_padding()
+        if found is None or (linkable is None and self.linkable is not None):
+            return None
+        return Read(self.inputs, found, linkable)
+
+
+class Asked(NamedTuple):
+    """A batch that the device works on."""
+
+    batch: Sequence[Pooled]
+    answer: Callable[[], Read]
+
+
+def of_dataset(document: Document, dataset: str) -> Document:
+    """The document as one of a corpus."""
+    return document if document.dataset == dataset else replace(document, dataset=dataset)
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:
@@ -260,7 +381,7 @@ class Decoded(NamedTuple):
     inputs: Inputs  # arrays, narrowed
     entities: list[list[Entity]]
     linkable: Linkable | None
-    states: States
+    states: States | None = None
 
 
 def join_fragments(
@@ -268,16 +389,24 @@ def join_fragments(
 ) -> list[list[Entity]]:
     """All entities: with links, those in one piece and the joined ones; by rule, neighbors become one."""
     if decoded.linkable is not None:
-        least = least_chances(recipe, labels, thresholds, None, decoded.linkable.temperature)
-        joined, capped = entities_joined(decoded.linkable, decoded.inputs, labels, least)
-        if capped:
-            warnings.warn("a sentence has more fragments than are joined; see docs/discontinuous.md", stacklevel=2)
+        joined = linked(decoded.linkable, decoded.inputs, recipe, labels, thresholds)
         return [[*whole, *parts] for whole, parts in zip(decoded.entities, joined, strict=True)]
     gap = recipe.joining.most_between
     if not gap:
         return decoded.entities
     assert recipe.overlap != "auto", "a trained model's overlap is resolved"
     return [join_nearest(resolve(entities, recipe.overlap), gap) for entities in decoded.entities]
+
+
+def linked(
+    linkable: Linkable, inputs: Inputs, recipe: Recipe, labels: LabelSet, thresholds: Thresholds
+) -> list[list[Entity]]:
+    """The entities of several fragments, in words."""
+    least = least_chances(recipe, labels, thresholds, None, linkable.temperature)
+    joined, capped = entities_joined(linkable, inputs, labels, least)
+    if capped:
+        warnings.warn("a sentence has more fragments than are joined; see docs/discontinuous.md", stacklevel=2)
+    return joined
 
 
 def least_chances(
@@ -293,118 +422,3 @@ def least_chances(
     if temperature != 1.0:  # 0 (always) and 1 (never) stay as they are
         least = [low if low in (None, 0, 1) else tempered(low, 1 / temperature) for low in least]
     return [usual if low is None else low for low in least]
-
-
-# Documents whose sentences are not all predicted yet
-
-
-@dataclass
-class PartialDocument:
-    """A document and the entities found in it so far."""
-
-    document: Document
-    entities: list[Entity] = field(default_factory=list)
-    open_sentences: int = 0  # sentences in the pool that are not predicted yet
-    segmented: bool = False  # whether all its sentences are in the pool or predicted
-
-    @property
-    def model_input(self) -> Document:
-        """The document as the model may see it: without gold."""
-        return without_gold(self.document)
-
-    def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
-        """Adds the entities of one of its sentences."""
-        self.entities.extend(place(sentence, entities))
-        self.open_sentences -= 1
-
-    def finish(self, overlap: Overlap) -> Document:
-        """The document with its entities, once every sentence is predicted."""
-        entities = tuple(map(calibrated, resolve(self.entities, overlap)))
-        return replace(self.model_input, entities=entities)
-
-
-class UntypedDocument(PartialDocument):
-    """A document whose entities are given and get their types, each fragment by itself.
-
-    The model sees spans only: in its input, the label of a span is the span's number. See: paper 001, section 3.4,
-    which also types fragments one by one.
-    """
-
-    @property
-    def model_input(self) -> Document:
-        """The document with all fragments, each once, without their labels."""
-        spans = enumerate(self._spans())
-        return replace(self.document, entities=tuple(Entity(str(number), (span,)) for number, span in spans))
-
-    def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
-        """Adds the possible types of one sentence's spans with their chances, at the boundaries that were given."""
-        spans = self._spans()
-        numbers = defaultdict(list)  # several spans may have become one, on word boundaries
-        for entity in sentence.entities:
-            numbers[entity.spans].append(int(entity.label))
-        for typed in entities:
-            self.entities += [replace(typed, spans=(spans[number],)) for number in numbers[typed.spans]]
-        self.open_sentences -= 1
-
-    def finish(self, overlap: Overlap) -> Document:
-        """Every entity with its likeliest type; n entities of the same fragments get the n likeliest."""
-        types: dict[Span, dict[str, Entity]] = defaultdict(dict)
-        for entity in self.entities:
-            types[entity.spans[0]][entity.label] = entity
-        same: dict[tuple[Span, ...], list[Entity]] = defaultdict(list)
-        for entity in self.document.entities:
-            same[entity.spans].append(entity)
-        typed = [
-            replace(entity, label=label, score=score)
-            for spans, entities in same.items()
-            for entity, (label, score) in zip(entities, likeliest([types[span] for span in spans]), strict=False)
-        ]
-        return replace(self.document, entities=tuple(typed))
-
-    def _spans(self) -> list[Span]:
-        return sorted({span for entity in self.document.entities for span in entity.spans})
-
-
-def likeliest(fragments: Sequence[dict[str, Entity]]) -> list[tuple[str, float]]:
-    """Labels that all fragments can have, best product of chances first; the score is the least of the chances."""
-    labels = [label for label in fragments[0] if all(label in types for types in fragments)]
-    log_chance = {label: sum(math.log(max(types[label].score, 1e-300)) for types in fragments) for label in labels}
-    return [
-        (label, min(calibrated(types[label]).score for types in fragments))
-        for label in sorted(labels, key=lambda label: (-log_chance[label], label))
-    ]
-
-
-def finished(unfinished: deque[PartialDocument], overlap: Overlap) -> Iterator[Document]:
-    """The documents at the front of the queue that have all their entities."""
-    while unfinished and unfinished[0].segmented and not unfinished[0].open_sentences:
-        yield unfinished.popleft().finish(overlap)
-
-
-def calibrated(entity: Entity) -> Entity:
-    """The entity with the score that users see."""
-    if CALIBRATED not in entity.meta:
-        return entity
-    rest = {key: value for key, value in entity.meta.items() if key != CALIBRATED}
-    return replace(entity, score=entity.meta[CALIBRATED], meta=rest)
-
-
-Text = str | Document | Sequence[str]
-
-
-def as_document(text: Text, number: int, split: bool) -> Document:
-    """A text, a document, or with `split` the words of a text, as a document."""
-    if isinstance(text, Document):
-        return text
-    if isinstance(text, str):
-        if split:
-            raise ValueError(f"text {number} is a string, but is_split_into_words=True expects a list of words")
-        return Document(str(number), text)
-    if not isinstance(text, list | tuple):
-        raise TypeError(f"text {number} is of type {type(text).__name__}; give a str, a Document, or a list of words")
-    if not split:
-        raise ValueError(f"text {number} is a list; pass is_split_into_words=True if these are the words of one text")
-    odd = next((word for word in text if not isinstance(word, str) or not word), None)
-    if odd is not None:
-        raise ValueError(f"text {number} has the word {odd!r}; every word is a string that is not empty")
-    return Document.from_words(str(number), tuple(text))

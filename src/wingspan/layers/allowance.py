@@ -1,0 +1,79 @@
+"""A model is never built far larger than its weights: a folder that asks for it is damaged, or an attack."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+FACTOR = 8  # decoders, poolers and heads are built and thrown away
+FREE_TENSORS, FREE_NUMBERS = 1_000, 50_000_000
+
+
+class WeightCount(NamedTuple):
+    """How much a file of weights holds."""
+
+    tensors: int
+    numbers: int
+
+
+def weights_in(path: Path) -> WeightCount:
+    """The weights of a safetensors file, by its header alone."""
+    with safe_open(path, framework="pt") as file:
+        return counted_sizes(torch.Size(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+
+
+def weights_of(state: Mapping[str, Tensor]) -> WeightCount:
+    """The weights that are loaded already."""
+    return counted_sizes(value.shape for value in state.values())
+
+
+def counted_sizes(shapes: Iterable[torch.Size]) -> WeightCount:
+    """The number of tensors, and of the numbers in them."""
+    sizes = [shape.numel() for shape in shapes]
+    return WeightCount(len(sizes), sum(sizes))
+
+
+class _Allowance(TorchDispatchMode):
+    """Counts the tensors that are created, before they take memory."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tensors, self.numbers = FREE_TENSORS, FREE_NUMBERS
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if any(argument.name == "device" for argument in func._schema.arguments):
+            plan = {name: value for name, value in kwargs.items() if name != "generator"}
+            planned = func(*args, **{**plan, "device": torch.device("meta")})
+            self.tensors -= 1
+            self.numbers -= planned.numel()
+            if self.tensors < 0 or self.numbers < 0:
+                raise ValueError("the settings describe a model that is far larger than its weights")
+        return func(*args, **kwargs)
+
+
+_active: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
+
+
+@contextmanager
+def allowance(weights: WeightCount) -> Iterator[None]:
+    """While it lasts, only a model of about this size can be built; inside another allowance, that one grows."""
+    outer = _active.get()
+    allowed = outer or _Allowance()
+    allowed.tensors += FACTOR * weights.tensors
+    allowed.numbers += FACTOR * weights.numbers
+    if outer is not None:
+        yield
+        return
+    token = _active.set(allowed)
+    try:
+        with allowed:
+            yield
+    finally:
+        _active.reset(token)
