@@ -7,7 +7,7 @@ signs are put back to the words that they belong to.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import regex
@@ -50,28 +50,28 @@ _TWEETS = regex.compile(
 
 
 def find_alphanumeric(text: str) -> Offsets:
-    """Letters and digits together, every sign alone, as biomedical corpora and BERT have it."""
+    """Letters and digits together, every sign alone, as biomedical corpora and BERT have it.  (W, 2)"""
     return _found(_ALPHANUMERIC, text)
 
 
 def find_newswire(text: str) -> Offsets:
-    """As treebanks have it: hyphens, abbreviations and numbers stay whole; `'s` and `n't` are words."""
+    """As treebanks have it: hyphens, abbreviations and numbers stay whole; `'s` and `n't` are words.  (W, 2)"""
     return _found(_NEWSWIRE, text)
 
 
-def find_tweet_words(text: str) -> Offsets:
-    """As corpora of messages have it: names, tags, addresses and faces stay whole, and so do `don't` and `!!!`."""
+def find_tweets(text: str) -> Offsets:
+    """As corpora of messages have it: names, tags, addresses and faces stay whole; so do `don't` and `!!!`.  (W, 2)"""
     return _found(_TWEETS, text)
 
 
-def _found(words: Any, text: str) -> Offsets:
-    return np.array([match.span() for match in words.finditer(text)], dtype=np.int64).reshape(-1, 2)
+def _found(pattern: "regex.Pattern[str]", text: str) -> Offsets:
+    return np.array([match.span() for match in pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
 
 
 CONVENTIONS: dict[str, Callable[[str], Offsets]] = {
     "alphanumeric": find_alphanumeric,
     "newswire": find_newswire,
-    "tweets": find_tweet_words,
+    "tweets": find_tweets,
 }
 
 
