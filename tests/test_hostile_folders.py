@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -100,6 +101,9 @@ def test_nobody_is_asked_whether_code_may_run(saved_bert, tmp_path, monkeypatch)
         changed("tokenizer_config.json", tokenizer_class=name, auto_map=own)(folder)
         with time_limit(SECONDS), pytest.raises(ValueError, match=f"tokenizer_class '{name}' is no tokenizer"):
             wingspan.load(folder, device="cpu")
+    changed("tokenizer_config.json", tokenizer_class="EvilTokenizer", auto_map=own)(folder)
+    with time_limit(SECONDS), suppress(ValueError):  # refused, or read without that class
+        wingspan.load(folder, device="cpu")
     assert not mark.exists()
 
 

@@ -243,3 +243,44 @@ def test_long_documents_are_segmented_lazily_and_each_word_is_looked_up_once(uni
 def test_settings_that_cannot_work_are_refused(settings_: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Segmenting(**settings_)  # type: ignore[arg-type]
+
+
+EIGHT = tuple(f"w{at}" for at in range(8))
+NARROW = [(3, 0), (4, 1), (5, 2), (6, 2)]
+
+
+@pytest.mark.parametrize(("length", "overlap"), NARROW)
+@pytest.mark.parametrize("policy", ["expand", "contract", "drop"])
+def test_an_entity_of_whole_words_is_never_moved_at_an_edge(policy: str, length: int, overlap: int) -> None:
+    """Each one is placed as it is, or told to be cut; that it ends with the word after a window makes no difference."""
+    cut = Segmenting(length, overlap, policy, "whole")  # type: ignore[arg-type]
+    outcomes: Counter[str] = Counter()
+    for first in range(len(EIGHT)):
+        for last in range(first + 1, len(EIGHT) + 1):
+            document = Document.from_words("d", EIGHT, (Entity.at("A", first, last),))
+            told: list[str] = []
+            sentences = list(segment(document, cut, record=lambda entity, outcome, _, told=told: told.append(outcome)))
+            placed = [entity for s in sentences for entity in place(s, s.entities)]
+            assert told in (["exact"], ["cut"])
+            assert placed == (list(document.entities) if told == ["exact"] else [])
+            outcomes.update(told)
+    assert outcomes["exact"] >= len(EIGHT)
+    assert outcomes["cut"] > 0
+
+
+@pytest.mark.parametrize(("length", "overlap"), NARROW)
+def test_a_window_owns_the_first_word_of_all_its_entities(length: int, overlap: int) -> None:
+    """Also where the first fragment holds no whole word, and the entity begins with the second."""
+    cut = Segmenting(length, overlap, "contract", "whole")
+    beyond = 0
+    for inside in range(len(EIGHT)):
+        for later in range(inside + 1, len(EIGHT)):
+            plain = Document.from_words("d", EIGHT)
+            words = plain.words or ()
+            spans = (Span(words[inside].start, words[inside].end - 1), words[later])
+            document = Document("d", plain.text, (Entity("A", spans),), words=words)
+            told: list[str] = []
+            for s in segment(document, cut, record=lambda entity, outcome, _, told=told: told.append(outcome)):
+                assert all(s.core.start <= entity.start < s.core.end for entity in s.entities)
+            beyond += told == ["cut"]
+    assert beyond > 0
