@@ -204,11 +204,11 @@ def test_maps_of_numbers_take_new_names_with_dots():
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("train.epoch", "no setting 'epoch'; did you mean 'epochs'?"),
-        ("trian.epochs", "no setting 'trian'; did you mean 'train'?"),
+        ("train.epoch", "no such setting; did you mean 'train.epochs'?"),
+        ("trian.epochs", "no such setting; did you mean 'train.epochs'?"),
         ("max_widht", "did you mean 'max_width'?"),
-        ("spans.width", "did you mean 'width_size'?"),
-        ("terms.tag.weight", "did you mean 'tags'?"),
+        ("spans.width", "did you mean 'spans.width_size'?"),
+        ("terms.tag.weight", "did you mean 'terms.tags.weight'?"),
         ("head.xyz", "no setting 'xyz'; there are hidden, shares, dropout, input_dropout, spread, start_chance"),
         ("train.epochs.more", "nothing can be set inside"),
     ],

@@ -190,8 +190,8 @@ def override(recipe: Recipe, key: str, text: str) -> Recipe:
     except UnknownSetting:
         keys = [setting.key for setting in settings_of(recipe) if setting.settable]
         last = key.rpartition(".")[2]
-        same = sorted((each for each in keys if each.rpartition(".")[2] == last), key=lambda each: "train." not in each)
-        near = same or difflib.get_close_matches(key, keys, 1, 0.8)
+        same = [each for each in keys if each.rpartition(".")[2] == last]
+        near = difflib.get_close_matches(key, same, 1, 0.0) or difflib.get_close_matches(key, keys, 1, 0.8)
         if not near:
             raise
         raise UnknownSetting(f"--set {key}: no such setting; did you mean {near[0]!r}?") from None

@@ -208,12 +208,16 @@ def test_losses_are_those_of_the_whole_window(name, folders):
     moved = gold._replace(start=gold.start + shift, end=gold.end + shift)
     terms = tuple(run.recipe.terms)
 
-    def losses(inputs, spans) -> dict[str, float]:
+    arrays = collate.inputs(run.data.sentences)._replace(near=None)
+    targets = {name: make(run.data.sentences, arrays) for name, make in collate.targets.items()}
+
+    def losses(inputs, spans, targets) -> dict[str, float]:
         torch.manual_seed(0)  # a generator draws its latents
-        found = run.learner(inputs, spans, dict(batch.targets), terms)
+        found = run.learner(inputs, spans, dict(targets), terms)
         return {name: float(loss.detach()) for name, loss in found.items()}
 
-    narrow, whole = losses(batch.inputs, gold), losses(batch.inputs._replace(near=None), moved)
+    narrow = losses(batch.inputs, gold, batch.targets)
+    whole = losses(batch.inputs._replace(near=None), moved, tensors(targets, "cpu"))
     for term in set(terms) - {"proposals"}:  # that one is a mean over words, and context would make it small
         assert narrow[term] == pytest.approx(whole[term], abs=1e-5)
         assert narrow[term] > 0
