@@ -124,7 +124,7 @@ class Phase:
 
     epochs: int | None = None
     terms: tuple[str, ...] | None = None
-    frozen: tuple[str, ...] = ()  # as `train.frozen`, in this phase only
+    frozen: Sequence[str] = ()  # as `train.frozen`, in this phase only
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_said(run, monkeypatch):
     assert "written as .npz, .txt, .txt.gz or .bin" in run.refuses("vectors", "train.txt", "--output", "v.pkl")
     assert "or add --method fasttext" in run.refuses("vectors", "train.txt", "--output", "v.bin")
     unknown = run.refuses("vectors", "train.txt", "--output", "v.npz", "--splitter", "letters")
-    assert "unknown splitter 'letters'; use one of words, whitespace" in unknown
+    assert "unknown splitter 'letters'; use one of auto, words, whitespace" in unknown
     run("vectors", "train.txt", "--output", "v.npz", *QUICK)
     assert "'nowhere' has no vector" in run.refuses("vectors", "v.npz", "--nearest", "nowhere")
     monkeypatch.setitem(sys.modules, "gensim.models", None)

@@ -76,6 +76,10 @@ def loading(line: str) -> dict[str, Reaches]:
     }
 
 
+def precise(line: str) -> Reaches:
+    return Reaches(f"{line} --precision float32", LOAD, "precision", "float32")
+
+
 def json(line: str, verb: str, **others: Any) -> dict[str, Reaches]:
     return {"json": Reaches(f"{line} --json {{out}}/j.json", f"{verb}:write_json", "path", "{out}/j.json", **others)}
 
@@ -155,6 +159,7 @@ TABLE: dict[str, dict[str, Reaches]] = {
         "inputs": Reaches(
             "predict 'Some text.' --model {model}", STREAM, lambda call: next(iter(call.texts)).text, "Some text."
         ),
+        "precision": precise("predict 'Some text.' --model {model}"),
         "model": Reaches("predict 'Some text.' --model {model}", LOAD, "name", "{model}"),
         "format": Reaches("predict {dev} --model {model} --from jsonl", "wingspan.cli.predict:read", "format", "jsonl"),
         "output": Reaches(
@@ -184,6 +189,7 @@ TABLE: dict[str, dict[str, Reaches]] = {
     "evaluate": {
         **loading(EVALUATE),
         **json(EVALUATE, "wingspan.cli.evaluate"),
+        "precision": precise(EVALUATE),
         "inputs": Reaches(EVALUATE, "wingspan.cli.evaluate:read", "path", "{dev}"),
         "model": Reaches("evaluate {dev} --model {model}", LOAD, "name", "{model}"),
         "format": Reaches(f"{EVALUATE} --format jsonl", "wingspan.cli.evaluate:read", "format", "jsonl"),
@@ -362,6 +368,7 @@ TABLE: dict[str, dict[str, Reaches]] = {
         lossy=("--lossy", True),
         on_error=("--on-error skip", "skip"),
         flattening=("--flatten outer", "outer"),
+        labels=("--labels O,B-Drug", ("O", "B-Drug")),
     )
     | {
         "overlap": Reaches(
@@ -375,6 +382,7 @@ TABLE: dict[str, dict[str, Reaches]] = {
             corpora=("", ["{dev}"]),
             format=("--format jsonl", "jsonl"),
             on_error=("--on-error raise", "raise"),
+            labels=("--labels O,B-Drug", ("O", "B-Drug")),
         ),
         **json("validate {dev}", "wingspan.cli.validate"),
     },

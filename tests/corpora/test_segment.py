@@ -237,7 +237,7 @@ def test_long_documents_are_segmented_lazily_and_each_word_is_looked_up_once(uni
         ({"overlap": -1}, "overlap is -1"),
         ({"misaligned": "shrink"}, "use expand, contract, drop or error"),
         ({"sentences": "some"}, "use split or whole"),
-        ({"splitter": "mine"}, "use one of words, whitespace"),
+        ({"splitter": "mine"}, "use one of auto, words, whitespace"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings_: dict[str, object], message: str) -> None:

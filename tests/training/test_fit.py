@@ -36,7 +36,8 @@ def split(monkeypatch):
         counts.update(text.split("\n"))  # texts are split together
         return whole(text)
 
-    monkeypatch.setitem(segment.SPLITTERS, "words", counting)
+    for name in ("auto", "words"):
+        monkeypatch.setitem(segment.SPLITTERS, name, counting)
     return counts
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from wingspan.corpora.conventions import CONVENTIONS
 from wingspan.files import CorpusError
 from wingspan.text import Document, Entity, Offsets, Span, offsets_of
 
@@ -135,7 +136,8 @@ def kind(character: str) -> str:
     return character
 
 
-SPLITTERS: dict[str, Splitter] = {"words": find_words, "whitespace": find_unspaced}
+AUTO = "auto"  # training chooses the splitter that agrees best with given words; until then it is `words`
+SPLITTERS: dict[str, Splitter] = {AUTO: find_words, "words": find_words, "whitespace": find_unspaced, **CONVENTIONS}
 
 
 # Documents in words, for formats that count in words

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from wingspan.corpora.conventions import Agreement, best_agreement
 from wingspan.corpora.coverage import Census, Coverage, auto_overlap, auto_width
 from wingspan.corpora.fragments import arranged
 from wingspan.corpora.segment import by_document, segment_all, segment_rows
+from wingspan.corpora.words import AUTO, SPLITTERS
 from wingspan.decoding import Overlap
 from wingspan.encoders import Encoder
 from wingspan.labels import LabelSet
@@ -41,6 +43,8 @@ class Fitted:
     coverage: Coverage
     studied: Mapping[str, Any] = field(default_factory=dict)
     """Facts about the data that objectives were built with, by the names of their terms."""
+    agreement: Agreement | None = None
+    """How raw text will be cut, compared with the words that the documents give."""
 
 
 def fit(
@@ -78,6 +82,7 @@ def fit(
     recipe = with_names(recipe, labels, new=start is None)
     encoder = start.learner.model.encoder if start is not None else expect(recipe.encoder(), Encoder)
     before = start.recipe if start is not None else None
+    recipe, agreement = with_splitter(recipe, documents, before)
     limit = min(recipe.segments.max_length, encoder.tokenize.max_length)
     recipe = replace(recipe, segments=replace(recipe.segments, max_length=limit))
     known = list(segment_all(as_learned(dev, recipe), recipe.segments, encoder.tokenize.table))
@@ -98,7 +103,18 @@ def fit(
     if start is not None:
         adopt(learner, labels, start)
     coverage = count_coverage(cut.census, cut.prediction, recipe, encoder)
-    return Fitted(recipe, labels, learner, tuple(cut.training), coverage, studied)
+    return Fitted(recipe, labels, learner, tuple(cut.training), coverage, studied, agreement)
+
+
+def with_splitter(
+    recipe: Recipe, documents: Sequence[Document], start: Recipe | None
+) -> tuple[Recipe, Agreement | None]:
+    """The splitter for raw text: that of the recipe or of the model `start`, or the one most like the given words."""
+    chosen = start.segments.splitter if start is not None else recipe.segments.splitter
+    names = [name for name in SPLITTERS if name != AUTO] if chosen == AUTO else [chosen]
+    found = best_agreement(documents, {name: SPLITTERS[name] for name in names})
+    splitter = found.splitter if found is not None else names[0]
+    return replace(recipe, segments=replace(recipe.segments, splitter=splitter)), found
 
 
 def as_learned(documents: Sequence[Document], recipe: Recipe) -> Sequence[Document]:

@@ -225,6 +225,7 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
     facts: dict[str, Any] = {
         "seed": job.seed,
         "coverage": fitted.coverage.lines(),
+        "words": fitted.agreement.line if fitted.agreement is not None else None,
         "encoder_lines": fitted.learner.model.encoder.lines(),
         "train_fingerprint": corpus_fingerprint(corpora.train),
         "trained_parameters": parameter_counts(fitted.learner)[1],
@@ -416,6 +417,7 @@ def announce(fitted: Fitted, console: Console) -> None:
     for line in (
         f"Recipe {recipe.name}: {recipe.paper}",
         *fitted.coverage.lines(),
+        *([fitted.agreement.line] if fitted.agreement is not None else []),
         *corpora_lines(fitted),
         *encoder.lines(),
         *(line for objective in objectives for line in objective.lines()),

@@ -41,6 +41,7 @@ def _documents(rows: Iterable[tuple[Json, Json]], path: Path, problems: Problems
     """The documents of records, each with the collection it belongs to."""
     for number, (record, collection) in enumerate(rows, 1):
         try:
+            records.record_of(record, "the document")
             yield _document(record, collection, records.identity(record, "id", numbered(path, number)), path, problems)
         except Misfit as misfit:
             problems.add(path, None, f"document {number}: {misfit}; mend it, or leave it out with --on-error skip")
@@ -265,7 +266,7 @@ def _json_records(value: Any, path: Path) -> Iterator[tuple[Json, Json]]:
     elif isinstance(value, dict) and isinstance(documents := value.get("documents", value.get("PubTator3")), list):
         collection = _kept(value, frozenset({"documents", "PubTator3"}))
         for document in documents:
-            yield (document if isinstance(document, dict) else {"passages": document}), collection
+            yield document, collection
     elif isinstance(value, dict) and "passages" in value:
         yield value, {}
     else:
