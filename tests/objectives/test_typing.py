@@ -196,7 +196,7 @@ def test_scores_are_chances_and_thresholds_leave_out(model):
 def test_the_life_of_a_model_has_no_f1(model, tmp_path, capsys):
     recognizer, folder = model
     write(dev_documents(3), tmp_path / "test.jsonl")
-    scores = evaluate(folder, tmp_path / "test.jsonl")
+    scores = evaluate([str(folder), str(tmp_path / "test.jsonl")])
     evaluated = capsys.readouterr().out
     figures = scores.to_dict()
     assert figures["protocol"] == "typing"

@@ -19,12 +19,13 @@ from accelerate.state import AcceleratorState
 from accelerate.tracking import get_available_trackers
 from accelerate.utils import DistributedDataParallelKwargs, gather_object
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import sdpa_kernel
 
 from wingspan.batch import Collate, batches
 from wingspan.checkpoint import write_weights
 from wingspan.evaluation.scores import Scores, TypingScores, headline, measure
 from wingspan.labels import LabelSet
+from wingspan.layers.autocast import ATTENTION
 from wingspan.layers.distributed import idle, mean_of_all
 from wingspan.layers.schedules import Moment
 from wingspan.model import Packed, tensors
@@ -35,9 +36,6 @@ from wingspan.training.multi_corpus import epoch_batches
 from wingspan.training.state import Position, latest_state, load_position, load_state, save_state
 
 CHECK_EVERY = 20  # steps between looks at the loss: each look waits for the device
-
-ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Kernels of attention: not cuDNN's, which takes tens of milliseconds to prepare for every new length of a batch."""
 
 
 class Progress(NamedTuple):
