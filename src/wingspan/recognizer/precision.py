@@ -11,7 +11,7 @@ from wingspan.encoders import Encoder
 from wingspan.layers.autocast import ATTENTION
 
 Precision = Literal["auto", "float32", "bfloat16", "int8"]
-"""`auto` is bfloat16 on a GPU that computes in it, where it finds the same entities, and float32 elsewhere.
+"""`auto` is bfloat16 on a GPU that computes in it, where it finds almost the same entities, and float32 elsewhere.
 
 On a CPU, bfloat16 and int8 are about the Transformer alone, whose weights are changed for good; they find almost the
 same entities in less time (docs/prediction.md), so they are for those who ask for them.
