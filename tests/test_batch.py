@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 from tiny import LABELS, arrays_of, of_length, piece_inputs, sentence, word_inputs
 
 from wingspan.batch import SHAPES, Found, batches, entities_found, gold_spans, narrowed, near_of, shape_of, unit_ranges
+from wingspan.corpora.segment import place
 from wingspan.text import Entity, Span
 
 
@@ -117,3 +120,25 @@ def test_batches_are_repeatable_and_differ_by_epoch():
 
 def test_without_a_seed_the_longest_come_first():
     assert batches([3, 9, 5], 2) == [[1, 2], [0]]
+
+
+@given(st.data())
+def test_entities_are_found_in_characters_as_in_words(data):
+    """In the text `w0 w1 w2 ...` of each sentence; pieces are words here."""
+    rows = [of_length(length) for length in data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))]
+    placed = []
+    for row in rows:
+        ends = np.cumsum([len(word) + 1 for word in row.words])
+        offsets = np.stack([ends - [len(word) + 1 for word in row.words], ends - 1], -1)
+        placed.append(replace(row, offsets=offsets + data.draw(st.integers(0, 50))))
+    spans = []
+    for at, row in enumerate(placed):
+        starts = data.draw(st.lists(st.integers(0, len(row.words) - 1), max_size=3))
+        spans += [(at, start, data.draw(st.integers(start + 1, len(row.words)))) for start in starts]
+    sentence, start, end = np.array(spans, dtype=np.int64).reshape(-1, 3).T
+    found = Found(sentence, start, end, np.ones_like(start), np.linspace(0, 1, len(start)))
+    inputs = arrays_of(word_inputs(placed))
+    in_words = entities_found(found, inputs, LABELS)
+    in_characters = entities_found(found, inputs, LABELS, placed)
+    assert in_characters == [list(place(*pair)) for pair in zip(placed, in_words, strict=True)]
+    assert [[e.score for e in row] for row in in_characters] == [[e.score for e in row] for row in in_words]

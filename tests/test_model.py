@@ -10,7 +10,7 @@ from wingspan.candidates import Sampled
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.layers.lstm import BiLSTM
-from wingspan.model import Packed, tensors
+from wingspan.model import Packed, fetch, tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Recipe, Term, assemble
 from wingspan.spans.pooled import PooledSpans
@@ -126,3 +126,14 @@ def test_a_packed_batch_is_the_batch():
 
 def test_a_packed_batch_without_arrays():
     assert tensors(Packed({"targets": {}}), "cpu") == {"targets": {}}
+
+
+def test_tensors_become_arrays_again():
+    found = Found(*(torch.arange(2) for _ in range(5)), total=torch.tensor(2))
+    back = fetch({"a": found, "b": None, "c": np.arange(3)})()
+    assert isinstance(back["a"], Found)
+    assert back["a"].start.tolist() == [0, 1]
+    assert isinstance(back["a"].total, np.ndarray)
+    assert back["a"].calibrated is None
+    assert back["b"] is None
+    assert back["c"].tolist() == [0, 1, 2]

@@ -3,15 +3,16 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainings import alike, dev_documents, entities, train_documents, untrained
 from wingspan.corpora.formats import read, write
-from wingspan.corpora.segment import Segmenting
+from wingspan.corpora.segment import BLOCK_DOCUMENTS, Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.recognizer import ON_CPU, Recognizer
 from wingspan.text import Document, Entity, Span
@@ -212,10 +213,85 @@ def test_a_stream_gives_what_a_list_gives(model, monkeypatch):
     assert [[e[:2] for e in d] for d in entities(model.predict(texts))] == [[e[:2] for e in d] for d in expected]
 
 
+AS_ON_A_GPU = ON_CPU._replace(sentences=7, batch_size=None, ahead=3)
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Batches are asked for before earlier answers are read, in a fixed room, as on a GPU."""
+    monkeypatch.setattr("wingspan.recognizer.ON_CPU", AS_ON_A_GPU)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.2, 0.0])  # with the last, more is found than there is room for
+def test_answers_that_are_read_later_are_the_same(any_model, threshold, request):
+    texts = [*TEXTS, *(document.text for document in train_documents(20))]
+    expected = any_model.predict(texts, threshold=threshold)
+    request.getfixturevalue("ahead")
+    assert alike(any_model.predict(texts, threshold=threshold), expected)
+    assert alike(list(any_model.predict_stream(iter(texts), threshold=threshold, batch_size=2)), expected)
+
+
+def test_fragments_and_types_that_are_read_later_are_the_same(request):
+    documents = train_documents(12)
+    models = [untrained("discontinuous"), untrained("typed_spans")]
+    expected = [model.predict(documents, threshold=0.1) for model in models]
+    request.getfixturevalue("ahead")
+    for model, found in zip(models, expected, strict=True):
+        assert any(document.entities for document in found)
+        assert alike(model.predict(documents, threshold=0.1), found)
+
+
+def test_a_stream_with_answers_that_are_read_later_is_bounded(model, ahead):
+    read = count()
+    stream = model.predict_stream(f"Aspirin lowers BRCA1 {next(read)}." for _ in count())
+    assert [document.id for document in islice(stream, 3)] == ["0", "1", "2"]
+    most = (AS_ON_A_GPU.ahead + 2) * AS_ON_A_GPU.sentences + BLOCK_DOCUMENTS
+    assert next(read) <= most
+    list(islice(stream, 500))
+    assert next(read) <= 503 + most
+    stream.close()
+
+
+def test_empty_texts_do_not_pile_up_behind_answers_that_are_read_later(model, ahead):
+    read = count()
+    texts = chain(["Aspirin lowers BRCA1."], ("" for _ in iter(read.__next__, None)))
+    assert next(model.predict_stream(texts)).text == "Aspirin lowers BRCA1."
+    assert next(read) <= 2 * BLOCK_DOCUMENTS
+
+
+def test_an_error_of_the_reader_reaches_the_user_and_the_model_goes_on(model, ahead):
+    def texts():
+        yield from TEXTS
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(model.predict_stream(texts()))
+    assert len(model.predict(TEXTS)) == len(TEXTS)
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_divided(model, monkeypatch):
+    expected = model.predict(TEXTS)
+    sizes, plain = [], Recognizer._read
+
+    def small(self, sentences, *options, **others):
+        sizes.append(len(sentences))
+        if len(sentences) > most:
+            raise torch.OutOfMemoryError
+        return plain(self, sentences, *options, **others)
+
+    monkeypatch.setattr(Recognizer, "_read", small)
+    most = 2
+    assert alike(model.predict(TEXTS), expected)
+    assert max(sizes) > 2
+    most = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        model.predict(TEXTS)
+
+
 def test_threads_share_one_model(any_model):
     expected = entities(any_model.predict(TEXTS))
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: entities(any_model.predict(TEXTS)), range(8)))
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(lambda _: entities(any_model.predict(TEXTS)), range(16)))
     assert all(each == expected for each in found)
 
 

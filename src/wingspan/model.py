@@ -118,7 +118,7 @@ def fetch(value: Any) -> Callable[[], Any]:
     """
     there: list[Tensor] = []
     changed(Tensor, value, there.append)
-    here = changed(Tensor, value, lambda tensor: tensor.detach().to("cpu", non_blocking=True))
+    here = changed(Tensor, value, lambda tensor: tensor.detach().to("cpu", non_blocking=tensor.is_cuda))
     gpu = next((tensor.device for tensor in there if tensor.is_cuda), None)
     done = None if gpu is None else torch.cuda.current_stream(gpu).record_event(torch.cuda.Event(blocking=True))
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from tiny import LABELS, of_length, sentence
+from tiny import LABELS, of_length, sentence, targets_of
 
 import wingspan
 from trainings import HASHED, dev_documents, tiny, train_documents, untrained
@@ -71,7 +71,9 @@ def test_the_tag_loss_is_over_words_without_the_sentence_token(folders):
     for row, wanted in enumerate([[1, 0, 3], [0, 0]]):  # O, B-Drug, I-Drug, B-Gene, I-Gene
         chance = tags.score(states.words.top[row, : len(wanted)]).log_softmax(-1)
         costs += [-chance[at, tag] for at, tag in enumerate(wanted)]
-    torch.testing.assert_close(tags(states, batch.gold), torch.stack(costs).mean())
+    torch.testing.assert_close(
+        tags(states, batch.gold, targets_of(tags, sentences, states.inputs)), torch.stack(costs).mean()
+    )
 
 
 def test_wide_positives_are_trained_on_and_never_found():

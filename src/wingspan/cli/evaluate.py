@@ -41,7 +41,7 @@ def evaluate(
         Path | None, typer.Option(help="Score in the target's labels; this table maps the labels of --dataset.")
     ] = None,
     json: options.Json = None,
-    batch_size: options.BatchSize = 32,
+    batch_size: options.MostSentences = None,
     parts: options.Parts = None,
     device: options.Device = None,
     precision: options.ComputeIn = "auto",

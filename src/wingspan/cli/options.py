@@ -20,6 +20,9 @@ Device = Annotated[str | None, typer.Option(help="cpu or cuda; otherwise a GPU w
 ComputeIn = Annotated[str, typer.Option(help="auto, float32, bfloat16 or int8; faster on a CPU, a little less exact.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
+MostSentences = Annotated[
+    int | None, typer.Option("--batch-size", min=1, help="The most sentences per batch; otherwise 32, more on a GPU.")
+]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]
 Parts = Annotated[
     list[Path] | None, typer.Option(help="A Python file with parts of the model; it is executed, so trust it.")

@@ -14,7 +14,17 @@ import typer
 from rich.console import Console
 
 from wingspan.cli import app
-from wingspan.cli.options import BatchSize, ComputeIn, Dataset, Device, Parts, Threads, is_model, trusted, use_threads
+from wingspan.cli.options import (
+    ComputeIn,
+    Dataset,
+    Device,
+    MostSentences,
+    Parts,
+    Threads,
+    is_model,
+    trusted,
+    use_threads,
+)
 from wingspan.corpora.formats import (
     Format,
     by_suffix,
@@ -60,7 +70,7 @@ def predict(
         OnError, typer.Option(help="At a file or record that cannot be read: stop, or leave it out and count it.")
     ] = "raise",
     dataset: Dataset = None,
-    batch_size: BatchSize = 32,
+    batch_size: MostSentences = None,
     parts: Parts = None,
     device: Device = None,
     precision: ComputeIn = "auto",

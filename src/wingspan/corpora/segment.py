@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wingspan.corpora.conventions import CONVENTIONS
 from wingspan.corpora.sentences import SentenceRules, mark_last_words, mark_sentence_ends
 from wingspan.corpora.word_table import WordTable
 from wingspan.corpora.words import AUTO, SPLITTERS, word_offsets
@@ -226,7 +227,10 @@ def _parts(document: Document, splitter: str) -> Iterator[tuple[Offsets, bool]]:
         if past == len(document.text):
             yield words, True
             return
-        if len(words) and words[-1, 1] == past:  # the word may go on
+        if splitter in CONVENTIONS:  # they look at everything up to the next white space
+            past = 1 + max(document.text.rfind(blank, at, past) for blank in " \n\t") or at
+            words = words[words[:, 0] < past]
+        elif len(words) and words[-1, 1] == past:  # the word may go on
             words, past = words[:-1], int(words[-1, 0])
         if past == at:
             size *= 2

@@ -37,7 +37,9 @@ class Pace(NamedTuple):
 
 
 ON_CPU = Pace(1024, 65_536, 32, 0)
-ON_GPU = Pace(8192, 524_288, None, 16)  # it computes while the next sentences are read and earlier answers decoded
+ON_GPU = Pace(8192, 524_288, None, 16)
+"""A GPU computes by itself while the next sentences are read and earlier answers decoded. A thread for that would only
+slow the launches down: each of them would wait for the interpreter."""
 
 
 class Recognizer:
@@ -182,7 +184,7 @@ class Recognizer:
     ) -> Iterator[Document]:
         typing = self.recipe.protocol == "typing"
         partial_type = UntypedDocument if typing else PartialDocument
-        pace = ON_CPU if self.device.type == "cpu" else ON_GPU
+        pace = self._pace
         unfinished: deque[PartialDocument] = deque()
         unsegmented: deque[PartialDocument] = deque()  # the unfinished ones that may have more sentences
         asked: deque[Asked] = deque()  # batches that the device works on
@@ -238,18 +240,20 @@ class Recognizer:
         for batch in batches(lengths, batch_size or len(pool), budget=self.recipe.train.budget):
             yield [pool[at] for at in batch]
 
-    def _ask(self, batch: Sequence[Pooled], threshold: Thresholds) -> Iterator[Asked]:
+    @property
+    def _pace(self) -> Pace:
+        return ON_GPU if self.device.type == "cuda" else ON_CPU
+
+    def _ask(self, batch: Sequence[Pooled], threshold: Thresholds) -> list[Asked]:
         """Starts the prediction of a batch; one that does not fit into the device's memory is divided."""
         try:
-            read, _ = self._read([pooled.sentence for pooled in batch], threshold, bounded=self.device.type != "cpu")
-            yield Asked(batch, fetch(read))
-            return
+            read, _ = self._read([pooled.sentence for pooled in batch], threshold, bounded=self._pace.ahead > 0)
+            return [Asked(batch, fetch(read))]
         except torch.OutOfMemoryError:
             if len(batch) == 1:
                 raise
-        half = len(batch) // 2
-        yield from self._ask(batch[:half], threshold)
-        yield from self._ask(batch[half:], threshold)
+        half = len(batch) // 2  # only here, since the exception has kept what was computed alive
+        return self._ask(batch[:half], threshold) + self._ask(batch[half:], threshold)
 
     def _answer(self, asked: Asked, threshold: Thresholds) -> None:
         """Hands the entities of a batch to their documents."""
@@ -307,7 +311,7 @@ class Recognizer:
             some = [replace(s, entities=tuple(Entity("span", e.spans) for e in s.entities)) for s in sentences]
             spans = gold_spans(some, inside, LabelSet({"": ("span",)}))
         arrays = {"inputs": inputs, "spans": spans}
-        on_device = tensors(arrays if self.device.type == "cpu" else Packed(arrays), self.device)
+        on_device = tensors(Packed(arrays) if self.device.type == "cuda" else arrays, self.device)
         reader: Any = self.learner.objectives[self.recipe.reader]
         links: Any = self.learner.objectives["links"] if self.recipe.read_with == "links" else None
         temperature = 1.0 if self.calibration is None else self.calibration.temperature
