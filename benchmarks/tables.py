@@ -104,6 +104,8 @@ def training_speed() -> str:
 def fuzz() -> str:
     """Damaged files by format, as the last run has them."""
     known = rows("fuzz")
+    if not known:
+        return ""
     last = [row for row in known if row["commit"] == known[-1]["commit"] and row["seed"] == known[-1]["seed"]]
     counts = ("files", "read", "reported", "refused", "defects")
     total = {key: sum(row[key] for row in last) for key in counts}
