@@ -20,6 +20,8 @@ from table_rows import markdown, rows, spread
 ROOT = Path(__file__).parent.parent
 PAGES = (
     "results",
+    "data",
+    "formats",
     "lexicon",
     "compress_generate",
     "deep_span",
@@ -97,6 +99,31 @@ def training_speed() -> str:
         lines.append(f"{row['call']} | {name} | {row['first']:.2f} | {later} | {stages} | {device}")
     header = f"call | system | first turn | later turns | {' | '.join(STAGES)} | launches | waits | device, ms"
     return markdown(header, lines)
+
+
+def fuzz() -> str:
+    """Damaged files by format, as the last run has them."""
+    known = rows("fuzz")
+    if not known:
+        return ""
+    last = [row for row in known if row["commit"] == known[-1]["commit"] and row["seed"] == known[-1]["seed"]]
+    counts = ("files", "read", "reported", "refused", "defects")
+    total = {key: sum(row[key] for row in last) for key in counts}
+    lines = [f"`{row['format']}` | {' | '.join(f'{row[key]:,}' for key in counts)}" for row in last]
+    return markdown(
+        f"format | {' | '.join(counts)}", [*lines, f"all | {' | '.join(f'{total[key]:,}' for key in counts)}"]
+    )
+
+
+def splitters() -> str:
+    """Given words against raw text, cut as before and as training chose."""
+    lines = []
+    for row in rows("splitters"):
+        f1 = {key: row[key]["f1"] for key in ("given", "raw_words", "raw_chosen")}
+        corpus = CORPORA.get(row["corpus"], row["corpus"].replace("crossner/", "CrossNER "))
+        cells = [corpus, row["encoder"], row["raw_text"], f"{f1['given']:.2f}", f"{f1['raw_words']:.2f}"]
+        lines.append(" | ".join([*cells, f"{f1['raw_chosen']:.2f} (`{row['splitter']}`)"]))
+    return markdown("corpus | encoder | raw text | given words | raw, `words` | raw, the chosen splitter", lines)
 
 
 def throughput() -> str:
@@ -377,6 +404,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "joining": system_tables.joining,
     "typed-spans": system_tables.typed_spans,
     "recurrent-spans": system_tables.recurrent_spans,
+    "fuzz": fuzz,
+    "splitters": splitters,
     "leaks-corpora": leaks_corpora,
     "leaks-biored": leaks_biored,
     "leaks-speed": leaks_speed,

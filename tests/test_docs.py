@@ -180,7 +180,7 @@ LOST = {
 
 
 def format_row(name: str) -> str:
-    """The row of a format in docs/data.md, as its code has it."""
+    """The row of a format in docs/formats.md, as its code has it."""
     form = format_named(name)
     held = {key: value if isinstance(value, bool) else value == "all" for key, value in vars(form.holds).items()}
     held["datasets"] = form.holds.datasets
@@ -188,13 +188,13 @@ def format_row(name: str) -> str:
     if held["document_keys"] and not held["entity_keys"]:
         lost.append("other keys of entities")
     unit = "words" if held["words"] and not held["exact_text"] else "code points"
-    ends = "inclusive" if name == "pure" else "half-open"
+    ends = "inclusive" if name in ("pure", "gliner") else "half-open"
     suffixes = " ".join(f"`{suffix}`" for suffix in FORMATS[name].suffixes)
     return f"| `{name}` | {suffixes} | {unit} | {ends} | {', '.join(lost) or 'nothing'} |"
 
 
 def test_the_table_of_formats_is_the_codes():
-    page = (ROOT / "docs" / "data.md").read_text()
+    page = (ROOT / "docs" / "formats.md").read_text()
     rows = [line for line in page.splitlines() if re.match(r"\| `[\w-]+` \| `\.", line)]
     assert rows == [format_row(name) for name in FORMATS]
 

@@ -6,7 +6,7 @@ import pytest
 
 from wingspan.corpora.conventions import CONVENTIONS, best_agreement
 from wingspan.corpora.words import AUTO, SPLITTERS
-from wingspan.text import Document, Span
+from wingspan.text import Document, Span, spans_of
 
 ALL = {name: splitter for name, splitter in SPLITTERS.items() if name != AUTO}
 
@@ -34,7 +34,7 @@ def test_words_of_a_convention(name: str, text: str, words: str) -> None:
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_every_visible_character_is_in_one_word(name: str) -> None:
     text = "Ünï-cødé: «o» 3,5.6a U.S.A's n't don't 😀\u0301 \u200b口。ไทย\n\t(x_y)=8D <3 @ # 's"
-    spans = list(SPLITTERS[name](text))
+    spans = list(spans_of(SPLITTERS[name](text)))
     assert all(left.end <= right.start for left, right in zip(spans, spans[1:], strict=False))
     kept = "".join(text[start:end] for start, end in spans)
     assert kept == "".join(text.split())
@@ -44,7 +44,7 @@ def test_every_visible_character_is_in_one_word(name: str) -> None:
 @pytest.mark.parametrize("piece", ["1.1", "www.", "a-", "n't", "x(", "A.", "'", "http://", "\u0301", "3,", "&a"])
 def test_any_text_takes_linear_time(name: str, piece: str) -> None:
     began = time.process_time()
-    assert sum(1 for _ in SPLITTERS[name](piece * 40_000))
+    assert len(SPLITTERS[name](piece * 40_000))
     assert time.process_time() - began < 4
 
 
