@@ -335,7 +335,7 @@ def bundle(
     candidates: Part = partial(Grid),
     objective: Part = partial(Classification),
 ) -> Recipe:
-    """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: paper 002 eq. 19.
+    """Adds tags to a span recipe, or spans to a tagger: losses (1 - weight) and weight.  See: Ji et al. 2022 eq. 19.
 
     `crf` is for tags added to a span recipe; `spans`, `head`, `candidates`, `objective` for spans added to a tagger.
     """

@@ -18,7 +18,7 @@ def test_the_grid_has_as_many_spans_as_the_formula_says(length, width):
     narrow = min(width, length)
     assert len(found) == len(set(found)) == narrow * (2 * length - narrow + 1) // 2
     if (length, width) == (100, 10):
-        assert len(found) == 955  # paper 002
+        assert len(found) == 955  # Ji et al. 2022
     assert all(0 <= start < end <= length and end - start <= width for start, end in found)
 
 

@@ -51,7 +51,7 @@ def test_room_that_one_side_does_not_need_goes_to_the_other():
 
 
 def test_context_in_words_is_symmetric():
-    """Paper 004: so many words in all, half of the rest on each side; what one side lacks the other does not get."""
+    """Oi and Miwa: so many words in all, half of the rest on each side; what one side lacks the other does not get."""
     rows = [row("a b"), row("d e"), row("f g h i j k l")]
     counted = replace(DOCUMENT, max_length=50, context_words=7)
     assert [seen(s) for s in segment_all(rows, counted, tables_of())] == [

@@ -59,7 +59,7 @@ def test_all_linear_layers_get_adapters_keys_included(folders, tmp_path):
 
 def test_targets_can_be_listed_and_must_be_there(folders):
     model = base(folders["t5"])
-    put_in(model, replace(SMALL, targets=("q", "v", "o", "wi", "wo")))  # as paper 004's list works out: no keys
+    put_in(model, replace(SMALL, targets=("q", "v", "o", "wi", "wo")))  # as Oi and Miwa 2025's list works out: no keys
     assert last_names(model) == T5_LAYERS - {"k"}
     with pytest.raises(ValueError, match=r"no linear layer is named '\.k'; there are k, o, q, v, wi, wo"):
         chosen_layers(base(folders["t5"]), ("q", ".k"))

@@ -110,7 +110,7 @@ def test_what_needs_training_says_so():
 
 
 def test_nested_roles_of_the_papers_example():
-    """New York in New York University (003, Section 4.5)."""
+    """New York in New York University (Zhu et al. 2023, Section 4.5)."""
     inner, outer, flat = Entity.at("Place", 0, 2), Entity.at("Organization", 0, 3), Entity.at("Date", 5, 7)
     others = [Entity.at("Place", *span) for span in ((1, 2), (2, 3), (0, 4), (5, 6), (3, 5))]
     roles = nested_roles([inner, outer, flat], [inner, outer, flat, *others])

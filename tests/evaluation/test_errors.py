@@ -8,7 +8,7 @@ from wingspan.evaluation.errors import ERROR_KINDS, Mistake, confusion, errors, 
 from wingspan.evaluation.scores import recognition
 from wingspan.text import Document, Entity, Span
 
-# "will it rain this night": the running example of paper 002, with "this night in May" to have something around it
+# "will it rain this night": the running example of Ji et al. 2022, with "this night in May" to have something around it
 TEXT = "will it rain this night in May"
 RAIN, NIGHT, MAY = Entity.at("Weather", 8, 12), Entity.at("Date", 13, 23), Entity.at("Date", 27, 30)
 

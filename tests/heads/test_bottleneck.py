@@ -1,4 +1,4 @@
-"""The variational information bottleneck and what it charges: the oracles of paper 000."""
+"""The variational information bottleneck and what it charges: the oracles of Nguyen et al. 2023."""
 
 import math
 
@@ -151,7 +151,7 @@ def test_the_charge_is_the_mean_over_candidates_times_beta():
 
 
 def test_within_words_all_spans_of_pieces_are_charged():
-    """Paper 000's code averages over word-internal spans too: systems.md 1.B."""
+    """Nguyen et al. 2023's code averages over word-internal spans too: systems.md 1.B."""
     sentences = [of_length(2), of_length(1)]
     inputs = piece_inputs(sentences, [[2, 1], [2]])
     grid = Grid(ENCODER, 3)(inputs, vectors(inputs), gold_of(sentences, inputs))
@@ -182,7 +182,7 @@ def test_the_divergence_is_in_float32_under_autocast():
 
 
 def test_a_span_may_be_kept_to_one_label():
-    """Paper 000's `ner_label_limit` of 1."""
+    """Nguyen et al. 2023's `ner_label_limit` of 1."""
     inputs = word_inputs([of_length(1)])
     scores = torch.tensor([[[9.0, 1.0, 2.0]]])
     states = States(inputs, vectors(inputs), grid_of(inputs, 1), scores=scores)

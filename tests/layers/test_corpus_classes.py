@@ -198,7 +198,7 @@ def test_no_foreign_label_is_ever_read(types, shared, link, thresholds, temperat
 
 
 def test_a_foreign_class_that_wins_by_multiplication_is_named_with_its_corpus():
-    """Paper 004's code: where all own scores are negative, 0 wins; it counts as a false positive."""
+    """Oi and Miwa 2025's code: where all own scores are negative, 0 wins; it counts as a false positive."""
     labels = LabelSet({"one": ("A",), "two": ("A",)})
     sentences = [sentence("a", dataset="one")]
     inputs = word_inputs(sentences)

@@ -22,7 +22,7 @@ def test_a_cycle_rises_over_its_first_half_and_starts_again():
 
 
 def test_the_published_table_is_looked_up_by_the_batch_of_the_epoch():
-    """Paper 000's code restarts its step every epoch, so that the weight stays tiny: systems.md 1.F1."""
+    """Nguyen et al. 2023's code restarts its step every epoch, so that the weight stays tiny: systems.md 1.F1."""
     steps = 20 * 339  # NCBI, batches of 16, 20 epochs
     weights = [logistic_each_epoch(Moment(epoch=19, step=6000, steps=steps, batch=batch)) for batch in (0, 338)]
     assert weights[0] == pytest.approx(0.0002, abs=5e-5)

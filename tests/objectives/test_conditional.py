@@ -1,4 +1,4 @@
-"""The conditional autoencoder of paper 004: its rows, what it costs by hand, what learns from it."""
+"""The conditional autoencoder of Oi and Miwa 2025: its rows, what it costs by hand, what learns from it."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from wingspan.model import States
 from wingspan.objectives import Sizes
 from wingspan.objectives.conditional import ConditionalReconstruction, condition_rows
 
-# paper 004, section 3: a target that tags chemicals and proteins, a source that tags diseases and proteins
+# Oi and Miwa 2025, section 3: a target that tags chemicals and proteins, a source that tags diseases and proteins
 TOY = LabelSet({"T": ("Chemical", "Protein"), "S": ("Disease", "Protein")}, counterparts={"S": {"Protein": "Protein"}})
 SIZE = 4
 

@@ -1,4 +1,4 @@
-"""The autoencoders of paper 000: what they read and write, what it costs, what learns from it."""
+"""The autoencoders of Nguyen et al. 2023: what they read and write, what it costs, what learns from it."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_synonyms_are_written_from_their_own_words():
 
 
 def test_the_published_decoder_reads_the_wrong_words():
-    """Paper 000's code gives the synonyms' decoder the words of the span: systems.md 1.F2."""
+    """Nguyen et al. 2023's code gives the synonyms' decoder the words of the span: systems.md 1.F2."""
     objective = generation([ONE, TWO], LEXICON, reads="source")
     _, _, targets = batch_of(objective, [ONE, TWO])
     assert text(objective, targets["synonyms"].read) == [
@@ -200,7 +200,7 @@ def test_hidden_words_are_unknown_but_the_start_is_not():
 
 @pytest.mark.parametrize("rare_first", [False, True])
 def test_words_seen_once_may_become_unknown(rare_first):
-    """Paper 000: singletons with a chance of 1 in 100."""
+    """Nguyen et al. 2023: singletons with a chance of 1 in 100."""
     objective = generation(EVERYTHING, singleton_dropout=1.0, rare_first=rare_first)
     _, _, targets = batch_of(objective, EVERYTHING)
     found = text(objective, objective._with_unknown(targets["words"].write))

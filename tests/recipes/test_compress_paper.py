@@ -1,4 +1,4 @@
-"""`compress_generate/paper`: what paper 000's code really did, deviation by deviation (systems.md 1.B, 1.C, 1.F).
+"""`compress_generate/paper`: what Nguyen et al.'s code really did, deviation by deviation (systems.md 1.B, 1.C, 1.F).
 
 In other files: KL weight by the batch of the epoch (test_schedules.py), word-internal spans charged and one label per
 span (test_bottleneck.py), the wrong words read, rare words first, unknown synonyms, singletons (test_generation.py).

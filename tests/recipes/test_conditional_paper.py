@@ -1,4 +1,4 @@
-"""`conditional/paper`: what paper 004's code really did, deviation by deviation (systems.md 5.B, 5.C, 5.D).
+"""`conditional/paper`: what Oi and Miwa 2025's code really did, deviation by deviation (systems.md 5.B, 5.C, 5.D).
 
 In other files: padding as "nothing" of the first corpus (test_conditional.py), foreign classes at a score of 0
 (test_corpus_classes.py), context in words (test_context.py), a schedule that is four times too long and names that are

@@ -1,4 +1,4 @@
-"""Paper 001's analyses on chances written by hand."""
+"""SNG's analyses on chances written by hand."""
 
 import json
 

@@ -429,7 +429,7 @@ class GoldPlacer:
 # Sentences with the text around them in their document, which is encoded but never predicted. Consecutive rows with the
 # same `group` are one document. Context is added to the sentences and windows of `segment`, so that the same entities
 # are owned and lost with and without it.
-# See: paper 003, whose inputs are documents; there spans across sentences are negatives, here they
+# See: Zhu et al. 2023, whose inputs are documents; there spans across sentences are negatives, here they
 # are no spans at all.
 
 

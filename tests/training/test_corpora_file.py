@@ -137,7 +137,7 @@ BIOMEDICAL = {
 
 @pytest.mark.skipif(DATA is None, reason="WINGSPAN_DATA is not set")
 def test_ten_biomedical_corpora_have_the_papers_47_classes(tmp_path):
-    """Paper 004; one small file of each corpus is enough to check its declared labels."""
+    """Oi and Miwa 2025; one small file of each corpus is enough to check its declared labels."""
     text = ""
     for name, labels in BIOMEDICAL.items():
         part = "test" if name == "nlmchem" else "dev" if name != "biored" else "train"

@@ -77,7 +77,7 @@ def cells(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor
 class Sampled(CandidatePolicy):
     """In training, the gold spans of any width and up to `negatives` random others; in prediction, the grid.
 
-    See: paper 002, section 3.2.2 and eq. 20, and SpERT's sampler: at most 100 per sentence, without replacement.
+    See: Ji et al. 2022, section 3.2.2 and eq. 20, and SpERT's sampler: at most 100 per sentence, without replacement.
     """
 
     gives_lists = True
@@ -108,7 +108,7 @@ class Sampled(CandidatePolicy):
 
 
 class Given(CandidatePolicy):
-    """The given spans, of any width, one candidate for each label: only types are predicted.  See: paper 001."""
+    """The given spans, of any width, one candidate for each label: only types are predicted.  See: SNG."""
 
     gives_lists = True
     unlimited = True

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PREDICTIONS = "predictions.jsonl"  # in the folder of a report on a model
 MOST_PERTURBED = 300  # documents; each perturbation is another prediction of all of them
-MOST_MAPPED = 300  # test documents of each corpus that are mapped or scored across corpora (004, Figure 4)
+MOST_MAPPED = 300  # test documents of each corpus that are mapped or scored across corpora (Oi and Miwa 2025, Figure 4)
 Step = Callable[[str], object]
 """Receives the name of each step, for a person who waits."""
 
@@ -236,7 +236,7 @@ def inner_chapters(
 def collected(recognizer: Recognizer, rows: Sequence[Document], output: Path, seed: int, folder: Path) -> Section:
     """The chapter on spans, whose rows are kept as a file; a model without spans gets a remark.
 
-    A generator's posterior means are collected as latents (000, Figure 2).
+    A generator's posterior means are collected as latents (Nguyen et al. 2023, Figure 2).
     """
     from wingspan.objectives.generation import Generation
     from wingspan.report.blocks import Prose, Section

@@ -155,7 +155,7 @@ def show(lexicon: Lexicon, counts: Mapping[str, Counter[str]], problems: Problem
 
 
 def show_coverage(corpora: Mapping[str, LexiconCoverage], console: Console) -> None:
-    """Documents, entities, and the share of entities with synonyms, as in table 1 of paper 000."""
+    """Documents, entities, and the share of entities with synonyms, as in table 1 of Nguyen et al. 2023."""
     rows = []
     for corpus, covered in corpora.items():
         labels = sorted(covered.labels.items()) if len(covered.labels) > 1 else []

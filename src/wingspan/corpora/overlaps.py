@@ -14,7 +14,7 @@ def flatten(document: Document, flattening: Flattening) -> tuple[Document, int]:
     """The document with the entities that stay, and how many were removed.
 
     `outer` keeps the widest of overlapping entities, `inner` the narrowest, `none` removes every entity that overlaps
-    another (as paper 002 did for ACE), `keep` changes nothing. Of two labels on one span, the first in the alphabet
+    another (as Ji et al. did for ACE), `keep` changes nothing. Of two labels on one span, the first in the alphabet
     stays.
     """
     if flattening == "keep" or len(document.entities) < 2:

@@ -14,7 +14,7 @@ WORDS_PER_CALL = 8192  # bounds the memory of a call
 
 
 CorpusToken = Literal["end", "unknown"]
-"""The corpus name after the pieces: a token per corpus, or the unknown token, as paper 004's code does for BERT."""
+"""The corpus name after the pieces: a token per corpus, or the unknown token, as Oi and Miwa's code does for BERT."""
 
 
 class PieceTokenize(Tokenize):

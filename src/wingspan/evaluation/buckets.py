@@ -1,4 +1,4 @@
-"""Precision, recall and F1 by attributes of the entities (papers 002 and 003), and the gaps between systems.
+"""Precision, recall and F1 by attributes of the entities (Ji et al. 2022 and Zhu et al.), and the gaps between systems.
 
 Precision counts predictions by their own attribute, recall counts gold by its own. Strict matches only.
 """
@@ -123,7 +123,7 @@ def nested_roles(gold: Iterable[Entity], spans: Iterable[Entity]) -> dict[tuple[
 
     nested: inside a gold entity that covers another gold entity. covering: around a gold entity that lies inside
     another one. Inside means all its characters and not all of the other's, so the gap of a discontinuous entity holds
-    nothing. See: paper 003, Section 4.5 and Figure 3.
+    nothing. See: Zhu et al. 2023, Section 4.5 and Figure 3.
     """
     known = _one_per_span(gold)
     outer: set[int] = set()
@@ -213,7 +213,7 @@ class Attribute:
     needs_training: bool = False
 
 
-# The ranges of the first four are those of 002, Table 5. There may be more nested entities than words.
+# The ranges of the first four are those of Ji et al. 2022, Table 5. There may be more nested entities than words.
 ATTRIBUTES: dict[str, Attribute] = {
     attribute.name: attribute
     for attribute in (
@@ -342,7 +342,7 @@ class BucketTable(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The distance of systems from a standard, bucket by bucket: one block of a heat map (002, Table 6)."""
+    """The distance of systems from a standard, bucket by bucket: one block of a heat map (Ji et al. 2022, Table 6)."""
 
     attribute: str
     title: str
@@ -424,7 +424,7 @@ def _table(attribute: Attribute, cells: ValueCounts, quantiles: int | None) -> B
 def gaps(
     systems: Mapping[str, Mapping[str, BucketTable]], standard: str, figure: Literal["precision", "recall", "f1"] = "f1"
 ) -> list[Gap]:
-    """Each system's figure minus the standard's, in every bucket (002, Table 6); None where either has no figure."""
+    """Each system's figure minus the standard's, in every bucket (Ji et al., Table 6); None if one has none."""
     _check(systems, standard)
     result = []
     for name, table in systems[standard].items():
@@ -442,7 +442,7 @@ def gaps(
 
 
 def error_rate_gaps(systems: Mapping[str, Errors], standard: str) -> dict[str, dict[str, float]]:
-    """Each system's boundary and type error rates minus the standard's (002, Table 7)."""
+    """Each system's boundary and type error rates minus the standard's (Ji et al. 2022, Table 7)."""
     _check(systems, standard)
     return {
         system: {rate: getattr(own, rate) - getattr(systems[standard], rate) for rate in ("boundary_rate", "type_rate")}

@@ -1,4 +1,4 @@
-"""Kinds of errors: boundaries, label, both, missed, spurious (papers 000 and 002); confusion; errors that moved.
+"""Kinds of errors: boundaries, label, both, missed, spurious (after Nguyen et al., Ji et al.); confusion; moved errors.
 
 A prediction that equals no gold entity has the boundaries of one (a type error), overlaps one (a boundary error, or
 both if no gold entity it overlaps has its label), or touches none (spurious). A gold entity that was not found is
@@ -71,32 +71,32 @@ class Errors:
 
     @property
     def boundary_errors(self) -> int:
-        """Predictions that overlap a gold entity while their boundaries equal none, whatever the label (B.E., 002)."""
+        """Predictions that overlap a gold entity while their boundaries equal none (B.E. of Ji et al.)."""
         return self.wrong["boundary"] + self.wrong["both"]
 
     @property
     def type_errors(self) -> int:
-        """Predictions with the boundaries of a gold entity and another label (T.E., 002; category errors, 000)."""
+        """Predictions with the boundaries of a gold entity and another label (T.E. of Ji et al.)."""
         return self.wrong["type"]
 
     @property
     def span_errors(self) -> int:
-        """Predictions whose boundaries equal no gold entity's, whether they overlap one or not (000, Section 5.2)."""
+        """Predictions whose boundaries equal no gold entity's (Nguyen et al., Section 5.2)."""
         return self.fp - self.type_errors
 
     @property
     def boundary_rate(self) -> float:
-        """Boundary errors per false positive and false negative (002, eq. 24a)."""
+        """Boundary errors per false positive and false negative (Ji et al. 2022, eq. 24a)."""
         return _percent(self.boundary_errors, self.fp + self.fn)
 
     @property
     def type_rate(self) -> float:
-        """Type errors per false positive and false negative (002, eq. 24b)."""
+        """Type errors per false positive and false negative (Ji et al. 2022, eq. 24b)."""
         return _percent(self.type_errors, self.fp + self.fn)
 
     @property
     def span_error_share(self) -> float:
-        """Span errors per prediction, which is how the figures of 000's Table 5 read."""
+        """Span errors per prediction, which is how the figures of Nguyen et al. 2023's Table 5 read."""
         return _percent(self.span_errors, self.correct + self.fp)
 
 

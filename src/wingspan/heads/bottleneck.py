@@ -1,4 +1,4 @@
-"""A variational information bottleneck before the classifier.  See: paper 000 eq. 6; Mahabadi et al. 2021."""
+"""A variational information bottleneck before the classifier.  See: Nguyen et al. 2023 eq. 6; Mahabadi et al. 2021."""
 
 from collections.abc import Sequence
 from typing import Literal

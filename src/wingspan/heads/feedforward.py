@@ -11,10 +11,10 @@ from wingspan.heads import Head, Scored, start_rare
 class FeedForwardHead(Head):
     """A linear classifier, or a small feed-forward network before it.
 
-    `hidden` are the sizes of hidden layers; `shares` are relative sizes: (1, 0.5) for paper 004's h and h / 2.
+    `hidden` are the sizes of hidden layers; `shares` are relative sizes: (1, 0.5) for Oi and Miwa 2025's h and h / 2.
     Weights start from a normal distribution of this `spread`, biases from 0; with None both are as PyTorch draws them.
     `start_chance` is the chance of every class before training, for sigmoid objectives.
-    See: paper 002 eq. 16 (linear); paper 003 section 3.3 (one hidden layer of 300); paper 004 section 3.
+    See: Ji et al. eq. 16 (linear); Zhu et al. section 3.3 (one hidden layer of 300); Oi and Miwa section 3.
     """
 
     def __init__(

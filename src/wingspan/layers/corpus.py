@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from wingspan.labels import LabelSet
 
 Foreign = Literal["never", "multiply"]
-"""Classes of other corpora: never possible (a score of minus infinity), or possible at a score of 0 (paper 004's code
+"""Classes of other corpora: never possible (a score of minus infinity), or possible at a score of 0 (Oi and Miwa's code
 multiplies scores by 0 and 1, so that they keep a share of the chance and can win)."""
 
 
@@ -94,7 +94,7 @@ class CorpusTokens(nn.Module):
     """The name of a sentence's corpus as a learned token. Ids from `vocabulary` on are corpora.
 
     A row starts as the mean of the pieces of the corpus' name. Rows are kept beside the pretrained table, so that they
-    learn even if it is frozen, quantized or adapted. See: paper 004, whose released code adds them for one kind of
+    learn even if it is frozen, quantized or adapted. See: Oi and Miwa, whose released code adds them for one kind of
     encoder only and never trains them.
     """
 

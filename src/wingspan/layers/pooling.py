@@ -20,7 +20,7 @@ Scoring = Literal["multiplicative", "additive"]
 class WordScores(nn.Module):
     """The weight of a word in its spans: u . tanh(W h + b), or u . tanh(W [h ; v] + b) with a learned v.
 
-    See: paper 003, appendix (initial aggregation).
+    See: Zhu et al. 2023, appendix (initial aggregation).
     """
 
     def __init__(self, size: int, scoring: Scoring) -> None:

@@ -42,7 +42,7 @@ def cyclic(moment: Moment, cycles: int = 4) -> float:
 
 
 def logistic_each_epoch(moment: Moment) -> float:
-    """As in paper 000's code: scaled for all steps, but indexed by the batch within the epoch."""
+    """As in Nguyen et al. 2023's code: scaled for all steps, but indexed by the batch within the epoch."""
     return 1.0 / (1.0 + math.exp(min(700.0, 0.0025 * (moment.steps / 2 - moment.batch))))
 
 

@@ -1,6 +1,6 @@
 """Words for objectives that write names: vocabulary, LSTM decoder from a latent vector, names and synonyms.
 
-See: paper 000 section 3.1.2. Legend: N latents, T words, V vocabulary, Z latent size, H hidden size.
+See: Nguyen et al. 2023 section 3.1.2. Legend: N latents, T words, V vocabulary, Z latent size, H hidden size.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """Each candidate span gets a class: one of all (softmax), or any number of them (sigmoid).
 
-See: paper 002 eq. 18; paper 000 eq. 2 (sigmoid); paper 003 and Zhu and Li 2022 (boundary smoothing). The
+See: Ji et al. eq. 18; Nguyen et al. eq. 2 (sigmoid); Zhu et al. and Zhu and Li 2022 (boundary smoothing). The
 candidate policy decides which spans take part.
 """
 

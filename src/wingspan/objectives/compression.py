@@ -1,4 +1,4 @@
-"""The cost of the bottleneck: the divergence of each span's Gaussian from the prior.  See: paper 000 eq. 6."""
+"""The cost of the bottleneck: the divergence of each span's Gaussian from the prior.  See: Nguyen et al. 2023 eq. 6."""
 
 from typing import Any, Literal
 

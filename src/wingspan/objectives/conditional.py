@@ -1,7 +1,7 @@
 """A conditional variational autoencoder over span vectors, given their labels. Only training needs it.
 
 The condition ties labels of several corpora together: a row for each class, with one place for the class itself and one
-for its meaning in the target corpus. See: paper 004, section 3.
+for its meaning in the target corpus. See: Oi and Miwa 2025, section 3.
 """
 
 from typing import Any, Literal

@@ -1,6 +1,6 @@
 """Two variational autoencoders over gold spans: one writes the span's own words, one its synonyms.
 
-Only training needs them: they shape the span vectors. See: paper 000 section 3.1.
+Only training needs them: they shape the span vectors. See: Nguyen et al. 2023 section 3.1.
 """
 
 import inspect

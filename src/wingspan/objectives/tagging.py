@@ -2,7 +2,7 @@
 
 Flat gold has one tag layer with 2m+1 tags; gold with nesting has one layer of three tags (O, B, I) for each type.
 Tags of other corpora are impossible, and an unmarked word may have a tag of a type that its corpus does not mark.
-See: paper 002 eq. 5 to 11. `corpora.coverage` counts what tags cannot express (same-type nesting, discontinuity).
+See: Ji et al. 2022 eq. 5 to 11. `corpora.coverage` counts what tags cannot express (same-type nesting, discontinuity).
 """
 
 from collections.abc import Sequence

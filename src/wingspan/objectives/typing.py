@@ -1,4 +1,4 @@
-"""Types for given spans: cross entropy over the types only, without "nothing".  See: paper 001, eq. 5."""
+"""Types for given spans: cross entropy over the types only, without "nothing".  See: SNG, eq. 5."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""Ji, Yang, Li, Yu, Ma, Liu: a sequence tagger and a span classifier trained together (paper 002).
+"""Ji, Yang, Li, Yu, Ma, Liu: a sequence tagger and a span classifier trained together (Ji et al. 2022).
 
 SeqNER tags words, SpanNER classifies spans, BL trains both with losses alpha and 1 - alpha (eq. 19), reads either.
 

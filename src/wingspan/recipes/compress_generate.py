@@ -1,4 +1,4 @@
-"""Nguyen, Miwa and Ananiadou 2023: spans are compressed to be classified, and made to hold their names (paper 000).
+"""Nguyen, Miwa and Ananiadou 2023: spans are compressed to be classified, and made to hold their names (Nguyen et al.).
 
 A supervised variational information bottleneck (SupVIB) classifies spans; two variational autoencoders write each gold
 span's own words (SpanReco) and its synonyms (SynGen), first alone, then together with the classifier.

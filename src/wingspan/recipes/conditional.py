@@ -1,4 +1,4 @@
-"""Oi and Miwa 2025: one model for several corpora, whose span vectors a conditional autoencoder shapes (paper 004).
+"""Oi and Miwa: one model for several corpora, whose span vectors a conditional autoencoder shapes (Oi and Miwa).
 
 Spans are first and last word and a width, through a linear layer. Each corpus has its own classes; in training an
 autoencoder rebuilds span vectors given what their labels have in common and what not. Prediction does without it.

@@ -1,4 +1,4 @@
-"""Zhu, Liu and Li 2023: span vectors built layer by layer by a Transformer of their own (DSpERT, paper 003).
+"""Zhu, Liu and Li 2023: span vectors built layer by layer by a Transformer of their own (DSpERT, Zhu et al. 2023).
 
 The default is the paper's model on words instead of pieces, sentence by sentence, with a small encoder's learning
 rates. `paper` is what was run: pieces as units, negatives inside words, dropout 0.2 in both towers, whole documents as

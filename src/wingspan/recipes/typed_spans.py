@@ -1,4 +1,4 @@
-"""The span-level strategy of SNG (paper 001): static vectors, a BiLSTM with attention inside each span, a softmax.
+"""The span-level strategy of SNG (SNG): static vectors, a BiLSTM with attention inside each span, a softmax.
 
 The published system types given spans: its code looks at gold spans only, and the "F1" of its Table 2 follows from
 typing accuracies. So the default and `paper` are scored by accuracy. `recognize` is the same model as a recognizer: all

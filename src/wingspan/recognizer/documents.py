@@ -64,7 +64,7 @@ class PartialDocument:
 class UntypedDocument(PartialDocument):
     """A document whose entities are given and get their types, each fragment by itself.
 
-    The model sees spans only: in its input, the label of a span is the span's number. See: paper 001, section 3.4,
+    The model sees spans only: in its input, the label of a span is the span's number. See: SNG, section 3.4,
     which also types fragments one by one.
     """
 

@@ -262,7 +262,7 @@ def as_rows(
 
 
 class LabelRows(NamedTuple):
-    """One row of a conditional autoencoder for each class.  See: paper 004, Figure 3."""
+    """One row of a conditional autoencoder for each class.  See: Oi and Miwa 2025, Figure 3."""
 
     values: Array  # (C, K)
     names: tuple[str, ...]  # corpus and label

@@ -1,4 +1,4 @@
-"""The chapters on errors, on scores by bucket (papers 002 and 003) and by confidence, and under perturbations."""
+"""The chapters on errors, on scores by bucket (Ji et al. and Zhu et al.) and by confidence, and under perturbations."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def error_chapter(subject: Subject) -> Section:
         Table("error-kinds", "Errors by kind", (SYSTEM, *numbers("correct", *ERROR_KINDS)), kinds),
         Table("error-rates", "Error rates as published work counts them", rate_columns, rates),
     ]
-    if len(by_system) > 1:  # 002, Table 7
+    if len(by_system) > 1:  # Ji et al., Table 7
         standard, *others = by_system
         gap = error_rate_gaps(by_system, standard)
         rows = [(name, gap[name]["boundary_rate"], gap[name]["type_rate"]) for name in others]
@@ -211,7 +211,7 @@ def cropped(document: Document, window: Span) -> Document:
 def bucket_chapter(
     subject: Subject, figures: Path | None, attributes: Sequence[str] | None = None, quantiles: int | None = None
 ) -> Section:
-    """F1 by every attribute; with several systems also their differences as heat maps (002, Table 6)."""
+    """F1 by every attribute; with several systems also their differences as heat maps (Ji et al. 2022, Table 6)."""
     tables = {
         name: buckets(subject.gold, subject.predicted(name), attributes, training=subject.training, quantiles=quantiles)
         for name in subject.names

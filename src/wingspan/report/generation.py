@@ -1,4 +1,4 @@
-"""The chapter on generation: entities written again by decoders.  See: paper 000, section 5.3, Tables 7 and 8."""
+"""The chapter on generation: entities written again by decoders.  See: Nguyen et al., section 5.3, Tables 7 and 8."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec

@@ -1,6 +1,6 @@
 """Collected rows about spans, and every table made of them: cosines, norms, chances, maps. numpy alone, no torch.
 
-See: paper 003, section 5 (geometry); paper 001, section 3 (chances); papers 000 and 004 (maps).
+See: Zhu et al. 2023, section 5 (geometry); SNG, section 3 (chances); Nguyen et al., Oi and Miwa (maps).
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,9 @@ class Collected:
     sampled: Array  # (N,) drawn at random from all spans that are no entity
     chance: Array  # (N, C)
     vector: Array  # (N, S) the span representation
-    feature: Array  # (N, F) what scores are linear in: paper 003's pre-logit z; the mean of a bottleneck's Gaussian
+    feature: (
+        Array  # (N, F) what scores are linear in: Zhu et al. 2023's pre-logit z; the mean of a bottleneck's Gaussian
+    )
     latent: Array  # (N, Z) any other vector that was asked for; Z = 0 without
     templates: Array  # (C, F) the last layer's weights; (0, 0) where there is no such layer
     pairs: Array  # (P, 2) rows of an entity and of a neighbor
@@ -121,17 +123,17 @@ def load_collected(path: str | Path) -> Collected:
     return Collected(**values | {"system": str(values["system"]), "left_out": int(values["left_out"])})
 
 
-# Norms and cosines.  See: paper 003, section 5.
+# Norms and cosines.  See: Zhu et al. 2023, section 5.
 
 
 def overlap_ratio(one: Span, other: Span) -> float:
-    """The share of words that both spans hold, of those that either holds.  See: paper 003, section 5.1 (alpha)."""
+    """The share of words that both spans hold, of those that either holds.  See: Zhu et al., section 5.1 (alpha)."""
     shared = max(0, min(one.end, other.end) - max(one.start, other.start))
     return shared / (one.width + other.width - shared)
 
 
 def overlap_kind(ratio: float) -> str:
-    """None, weak (up to a half) or strong.  See: paper 003, section 5.1."""
+    """None, weak (up to a half) or strong.  See: Zhu et al. 2023, section 5.1."""
     return "none" if ratio == 0 else "weak" if ratio <= 0.5 else "strong"
 
 
@@ -145,7 +147,7 @@ class OverlapCosine(NamedTuple):
 
 
 def cosine_by_overlap(rows: Collected, kind: VectorKind = "feature") -> tuple[OverlapCosine, ...]:
-    """Cosine of entities and neighboring spans by overlap: none, weak, strong.  See: paper 003, Table 4."""
+    """Cosine of entities and neighboring spans by overlap: none, weak, strong.  See: Zhu et al. 2023, Table 4."""
     units = directions(rows.of(kind))
     entity, neighbor = rows.pairs.T
     cosines = (units[entity] * units[neighbor]).sum(1)
@@ -168,7 +170,7 @@ class Geometry(NamedTuple):
 
 
 def geometry(rows: Collected, kind: VectorKind = "feature") -> Geometry:
-    """Norms and cosines of pre-logit features and templates.  See: paper 003, Table 5."""
+    """Norms and cosines of pre-logit features and templates.  See: Zhu et al. 2023, Table 5."""
     names, matrix = class_cosines(rows, kind)
     types = np.array([bool(name) for name in names], dtype=bool)
     template_types = rows.named[: len(rows.templates)]
@@ -218,7 +220,7 @@ def class_cosines(rows: Collected, kind: VectorKind = "feature") -> tuple[tuple[
 
 
 def template_cosines(rows: Collected) -> Array:
-    """The cosine of each two templates, the rows of the last layer's weights.  (C, C)  See: paper 003, section 5.2."""
+    """The cosine of each two templates, the rows of the last layer's weights.  (C, C)  See: Zhu et al., section 5.2."""
     units = directions(rows.templates)
     return np.asarray(units @ units.T)
 
@@ -252,7 +254,7 @@ def _mean_and_deviation(values: Array) -> tuple[float, float, int]:
     return mean, float(values.std(ddof=1)) if len(values) > 1 else float("nan"), len(values)
 
 
-# Class chances of gold spans: right or wrong, how sure, how far off.  See: paper 001, section 3.
+# Class chances of gold spans: right or wrong, how sure, how far off.  See: SNG, section 3.
 
 
 class TrueChances(NamedTuple):
@@ -266,7 +268,7 @@ class TrueChances(NamedTuple):
 
 
 def true_chances(rows: Collected) -> tuple[TrueChances, ...]:
-    """The chance of the true label, type by type, right and wrong apart.  See: paper 001, Figure 5 (violins)."""
+    """The chance of the true label, type by type, right and wrong apart.  See: SNG, Figure 5 (violins)."""
     true = rows.chance[np.arange(len(rows.gold)), rows.gold]
     right = rows.guess == rows.gold
     chances = []
@@ -291,7 +293,7 @@ class Discrepancy(NamedTuple):
 
 
 def discrepancies(rows: Collected, guess: Array | None = None) -> tuple[Discrepancy, ...]:
-    """Each gold span in the "volcano"; `guess` are classes other than the likeliest.  See: paper 001, Figure 6."""
+    """Each gold span in the "volcano"; `guess` are classes other than the likeliest.  See: SNG, Figure 6."""
     at = np.arange(len(rows.gold))
     true = np.maximum(rows.chance[at, rows.gold], SMALLEST)
     predicted = np.maximum(rows.chance[at, rows.guess if guess is None else guess], SMALLEST)
@@ -321,7 +323,7 @@ class EpochLoss(NamedTuple):
 
 
 def losses_by_epoch(journal: str | Path) -> tuple[EpochLoss, ...]:
-    """The losses in a run's `journal.jsonl`; an epoch that was run again counts once.  See: paper 001, Figure 3."""
+    """The losses in a run's `journal.jsonl`; an epoch that was run again counts once.  See: SNG, Figure 3."""
     journaled = (event for event in read_journal(journal) if event["event"] == "epoch")
     events = {(event.get("phase", 0), event["epoch"]): event for event in journaled}
     epochs = []
@@ -362,8 +364,8 @@ def span_map(
     """The gold spans on a plane, `limit` of them at most.
 
     With several corpora, labels are those of the target where they have a counterpart there.
-    See: paper 003, Figure 4 (features, PCA); paper 001, Figure 4 (chances, PCA); paper 000, Figure 2 (latents, t-SNE;
-    vectors and the head's features, t-SNE); paper 004, Figure 4 (t-SNE of one label `only`, `by` dataset).
+    See: Zhu et al., Figure 4 (features, PCA); SNG, Figure 4 (chances, PCA); Nguyen et al., Figure 2 (latents, t-SNE;
+    vectors and the head's features, t-SNE); Oi and Miwa 2025, Figure 4 (t-SNE of one label `only`, `by` dataset).
     """
     chosen = np.flatnonzero(rows.entities & (rows.meaning == only if only is not None else True))
     if len(chosen) > limit:
@@ -376,7 +378,7 @@ def span_map(
 def label_map(
     vectors: Array, names: Sequence[str], groups: Sequence[str] | None = None, method: ProjectionMethod = "tsne"
 ) -> PointMap:
-    """Vectors of labels, such as templates, on a plane; groups may be their corpora.  See: paper 004, Figure 3."""
+    """Vectors of labels, such as templates, on a plane; groups may be their corpora.  See: Oi and Miwa, Figure 3."""
     texts = np.array(names, dtype=str)
     group = texts if groups is None else np.array(groups, dtype=str)
     return _mapped("label", np.asarray(vectors), group, np.full(len(texts), ""), texts, method, 0)

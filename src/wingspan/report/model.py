@@ -1,4 +1,4 @@
-"""The chapters on a model: its representation of spans (papers 000, 001, 003 and 004), its recipe and training."""
+"""The chapters on a model: its representation of spans, its recipe and training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def representation(rows: Collected, figures: Path | None, prior: LabelRows | Non
 
 
 def cosines(rows: Collected, figures: Path | None) -> Iterator[Block]:
-    """Cosines and lengths: neighbors (003, Table 4), types and their weights (003, Table 5)."""
+    """Cosines and lengths: neighbors (Zhu et al. 2023, Table 4), types and their weights (Zhu et al. 2023, Table 5)."""
     overlaps, norms = geometry.cosine_by_overlap(rows), geometry.norms_by_class(rows)
     beside, by_type = "Cosine of entities and spans beside them", "Length of features by type"
     if plots.available():
@@ -75,7 +75,7 @@ def heat_map(name: str, caption: str, names: Sequence[str], matrix: Array) -> Ta
 
 
 def chances(rows: Collected, figures: Path | None) -> Iterator[Block]:
-    """How sure the model is of the truth (001, Figures 5 and 6)."""
+    """How sure the model is of the truth (SNG, Figures 5 and 6)."""
     true, off = geometry.true_chances(rows), geometry.discrepancies(rows)
     if plots.available():
         caption = "The chance of the true label, right and wrong predictions"
@@ -95,7 +95,7 @@ def chances(rows: Collected, figures: Path | None) -> Iterator[Block]:
             Column("text", "text"),
             LABEL,
             Column("log2(p predicted / p true)"),
-            Column("D", about="variance of the class chances / chance of the true label (paper 001, section 3.5)"),
+            Column("D", about="variance of the class chances / chance of the true label (SNG, section 3.5)"),
             Column("tag", "text"),
             Column("document", "text"),
         ),
@@ -109,7 +109,7 @@ def finite(value: float) -> TableCell:
     return None if math.isnan(value) else float(value)
 
 
-# Spans and labels on a plane, to zoom into (000, Figure 2; 001, Figure 4; 003, Figure 4; 004, Figures 3 and 4).
+# Spans and labels on a plane, to zoom into (figures of Nguyen, Zhu, Oi and Miwa, SNG).
 
 
 def maps(rows: Collected, figures: Path | None, prior: LabelRows | None = None) -> Iterator[Block]:
@@ -161,7 +161,7 @@ def cloud(name: str, caption: str, points: PointMap, figures: Path | None) -> Po
 def training_chapter(
     recipe: Mapping[str, Any], facts: Mapping[str, Any], journal: Path, figures: Path | None
 ) -> Section:
-    """Losses and dev F1 or accuracy by epoch where there is a journal (001, Figure 3), facts, and the recipe."""
+    """Losses and dev F1 or accuracy by epoch where there is a journal (SNG, Figure 3), facts, and the recipe."""
     blocks: list[Block] = []
     if journal.is_file() and (epochs := geometry.losses_by_epoch(journal)):
         dev = f"dev {epochs[0].figure}"

@@ -187,7 +187,7 @@ def drawn(figure: Any, name: str, caption: str, folder: Path | None = None) -> F
 def points_figure(*maps: PointMap, marks: bool = False) -> Any:
     """Maps side by side, colored by group; with `marks`, right ones are triangles and wrong ones circles.
 
-    See: paper 003, Figure 4; paper 000, Figure 2 (two maps); paper 004, Figures 3 and 4; paper 001, Figure 4 (marks).
+    See: Zhu et al., Figure 4; Nguyen et al., Figure 2 (two maps); Oi and Miwa, Figures 3 and 4; SNG, Figure 4 (marks).
     """
     colors = colors_of(np.concatenate([points.group for points in maps]).tolist())
     with canvas(len(maps), width=5.2 * len(maps) + 0.8, height=4.6) as (figure, *panels):
@@ -229,7 +229,7 @@ def _scatter(panel: Any, points: PointMap, colors: Mapping[str, str], marks: boo
 
 
 def overlap_figure(tables: Mapping[str, Sequence[geometry.OverlapCosine]]) -> Any:
-    """Cosine of entities and their neighbors by overlap, for one system or several.  See: paper 003, Table 4."""
+    """Cosine of entities and their neighbors by overlap, for one system or several.  See: Zhu et al. 2023, Table 4."""
     means = {system: [row.mean for row in table] for system, table in tables.items()}
     spread = {system: np.nan_to_num([row.deviation for row in table]) for system, table in tables.items()}
     with canvas(height=3.4) as (figure, panel):
@@ -260,7 +260,7 @@ def _grouped_bars(
 
 
 def norms_figure(table: Sequence[geometry.ClassNorm]) -> Any:
-    """The length of features, type by type.  See: paper 003, Table 5 (l2-norm)."""
+    """The length of features, type by type.  See: Zhu et al. 2023, Table 5 (l2-norm)."""
     means, places = [row.mean for row in table], range(len(table))
     with canvas(height=max(1.6, 0.34 * len(table) + 0.9)) as (figure, panel):
         spread = np.nan_to_num([row.deviation for row in table])
@@ -274,7 +274,7 @@ def norms_figure(table: Sequence[geometry.ClassNorm]) -> Any:
 
 
 def violins_figure(table: Sequence[geometry.TrueChances]) -> Any:
-    """The chance of the true label by type, right ones left and wrong ones right.  See: paper 001, Figure 5."""
+    """The chance of the true label by type, right ones left and wrong ones right.  See: SNG, Figure 5."""
     with canvas(width=max(5.0, 0.85 * len(table) + 1.6), height=3.8) as (figure, panel):
         from matplotlib.patches import Patch
 
@@ -305,7 +305,7 @@ def _half_violin(panel: Any, at: int, values: Array, side: str, color: str) -> N
 
 
 def volcano_figure(table: Sequence[geometry.Discrepancy]) -> Any:
-    """How far off each gold span is against the paper's D, on a logarithmic scale.  See: paper 001, Figure 6."""
+    """How far off each gold span is against the paper's D, on a logarithmic scale.  See: SNG, Figure 6."""
     with canvas(height=4.0) as (figure, panel):
         handles = []
         for tag, color in TAGS.items():
@@ -326,7 +326,7 @@ def volcano_figure(table: Sequence[geometry.Discrepancy]) -> Any:
 
 
 def losses_figure(table: Sequence[geometry.EpochLoss]) -> Any:
-    """Losses against epochs, and the dev F1 or accuracy where there is one.  See: paper 001, Figure 3."""
+    """Losses against epochs, and the dev F1 or accuracy where there is one.  See: SNG, Figure 3."""
     epochs = [row.epoch for row in table]
     names = list(dict.fromkeys(name for row in table for name in row.losses))
     if len(names) == 2:  # one term is the whole loss

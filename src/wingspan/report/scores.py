@@ -180,7 +180,7 @@ def _other_scores(subject: Subject) -> Iterator[Table]:
 
 
 def corpus_facts(documents: Sequence[Document]) -> Mapping[str, Any]:
-    """Statistics of a corpus (000, Table 1; 003, Table 6; 004, Tables 5 and 6), and its fingerprint."""
+    """Statistics of a corpus (Nguyen et al., Table 1; Zhu et al., Table 6), and its fingerprint."""
     corpus = describe(documents)
     return {
         "documents": corpus.documents,
@@ -302,7 +302,7 @@ def corpora_chapter(
         columns = (Column("answers of", "text"), *(Column(name, about=f"F1 on {name}") for name in tested))
         caption = "F1 across corpora: rows answer, columns are scored"
         blocks.append(Table("transfer-matrix", caption, columns, scores, shade=True))
-    if label_map is not None:  # 004, Table 7
+    if label_map is not None:  # Oi and Miwa, Table 7
         rows = [(corpus, label, target or NONE) for corpus, label, target in label_map]
         columns = (Column("corpus", "text"), Column("label", "text"), Column("in the target's labels", "label"))
         blocks.append(Table("label-correspondences", "What the labels of other corpora mean", columns, rows))
@@ -311,7 +311,7 @@ def corpora_chapter(
 
 
 def by_corpus(own: Mapping[str, Scores], mapped: Mapping[str, Scores]) -> Table:
-    """Strict micro scores of each corpus (004, Table 8)."""
+    """Strict micro scores of each corpus (Oi and Miwa 2025, Table 8)."""
     rows: list[TableRow] = []
     for corpus in dict.fromkeys([*own, *mapped]):  # a model of one corpus knows no other's labels
         micro = own[corpus].micro if corpus in own else None

@@ -1,4 +1,4 @@
-"""Spans as weighted means of their words: multiplicative or additive attention.  See: paper 003, Table 3 (shallow)."""
+"""Spans as weighted means of their words: multiplicative or additive attention.  See: Zhu et al., Table 3 (shallow)."""
 
 import torch
 from torch import Tensor, nn

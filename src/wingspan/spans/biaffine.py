@@ -5,7 +5,7 @@ linear layer over it, one class per row, is exactly the biaffine score s_i' U e_
 2020), with U the row's part for the products. `project` computes it that way, so the long vector is never stored in
 training and prediction.
 
-See: paper 003, Table 2 (biaffine). Legend: H size of start and end vectors.
+See: Zhu et al. 2023, Table 2 (biaffine). Legend: H size of start and end vectors.
 """
 
 import torch

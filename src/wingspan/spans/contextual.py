@@ -1,6 +1,6 @@
 """Spans that know their neighbors: a BiLSTM over the spans of one width, around another span representation.
 
-See: paper 003, section 3.3. The spans of each width are a sequence by their starts; all widths run at once.
+See: Zhu et al. 2023, section 3.3. The spans of each width are a sequence by their starts; all widths run at once.
 """
 
 import math
@@ -90,7 +90,7 @@ def initialize(recurrent: BiLSTM) -> None:
 
 
 class ProjectedSpans(SpanRepresentation):
-    """A linear layer (by default to the size of a word), ReLU and dropout around other spans.  See: paper 004 eq. 1."""
+    """A linear layer (by default of a word's size), ReLU and dropout around other spans.  See: Oi and Miwa eq. 1."""
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ projected once per word; all spans of all widths are one call of `scaled_dot_pro
 in each span (`layers.bert_blocks`). Long sentences are cut into blocks of starts, so that the mask grows with the
 width, not with the length of the sentence.
 
-See: paper 003, section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
+See: Zhu et al., section 3.2. Legend: B sentences, L words, R blocks of words, N spans of a block, K words of a block.
 """
 
 import copy

@@ -1,6 +1,6 @@
 """Spans as a selection of pooled views: first, last, mean, max of their words, the sentence, the width.
 
-See: paper 002 eq. 13 to 15 (boundary, pooling, hybrid); paper 000 (first, mean, last); paper 004 (first, last, width).
+See: Ji et al. eq. 13 to 15 (boundary, pooling, hybrid); Nguyen et al. (first, mean, last); Oi and Miwa (ends, width).
 """
 
 from collections.abc import Sequence

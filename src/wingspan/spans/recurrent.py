@@ -1,7 +1,7 @@
 """Spans read by a BiLSTM that starts and ends with the span and sees no word outside it.
 
 The states of a span x_1..x_n are o_t = [f_t ; b_t], its final ones h = [f_n ; b_1]; its vector is the sum of a_t o_t
-with a = softmax(o_t . h).  See: paper 001, section 3 (the span-level strategy).
+with a = softmax(o_t . h).  See: SNG, section 3 (the span-level strategy).
 
 Forward states depend only on where a span starts, backward states only on where it ends: spans that share a border
 share the pass from it. So two passes serve all spans, and o_t . h = f_t . f_n + b_t . b_1 is two products of small

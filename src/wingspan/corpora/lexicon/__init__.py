@@ -1,4 +1,4 @@
-"""Synonyms of entities, by exact lower-cased match with the names of concepts (paper 000, section 4.1).
+"""Synonyms of entities, by exact lower-cased match with the names of concepts (Nguyen et al. 2023, section 4.1).
 
 A lexicon is built from a knowledge base (`concepts.py`) or a corpus (`synonyms.py`). It lives in SQLite: in memory
 while it is built, then in one file that is queried and never loaded whole.
@@ -234,7 +234,7 @@ class SynonymCounts:
 
     @property
     def percent(self) -> float:
-        """Entities with synonyms, in percent: the column Syn_cov of paper 000, table 1."""
+        """Entities with synonyms, in percent: the column Syn_cov of Nguyen et al. 2023, table 1."""
         return 100 * self.with_synonyms / self.entities if self.entities else 0.0
 
     def to_dict(self) -> dict[str, Any]:

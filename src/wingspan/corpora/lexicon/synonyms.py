@@ -1,4 +1,4 @@
-"""Synonyms from a corpus, for fields that no knowledge base covers (the first limitation that paper 000 names).
+"""Synonyms from a corpus, for fields that no knowledge base covers (the first limitation that Nguyen et al. names).
 
 They come from mentions with the same concept id, from definitions of abbreviations, and from mentions in one
 coreference chain. Use the training part only: synonyms from a test corpus would give away its names.
