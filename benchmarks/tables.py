@@ -128,20 +128,48 @@ def splitters() -> str:
 
 def throughput() -> str:
     """The cost of prediction over the bare encoder."""
-    lines = []
-    for row in rows("throughput"):
-        ratio = f"×{row['ratio']:.2f}" if row.get("ratio") is not None else ""
-        lines.append(f"{row['name']} | {row['device']} | {ratio} | {row['seconds']:.2f} | {row['peak_mb']:.0f}")
-    return markdown("what | device | times the floor | seconds | peak memory, MB", lines)
+    return ends_to_ends("throughput")
 
 
 def throughput_gpu() -> str:
-    """Tensors to scores on a GPU, and texts to entities beside it."""
+    """The same on a GPU."""
+    return ends_to_ends("throughput-gpu")
+
+
+def ends_to_ends(name: str) -> str:
+    """Texts to entities beside the floor, and each stage by itself."""
+    lines = []
+    for row in rows(name):
+        if row["ratio"] is not None:
+            ratio = f"×{row['ratio']:.2f} ({row['spread'][0]:.2f} to {row['spread'][1]:.2f})"
+            stages = row.get("stages", {})
+            segment = f"{stages['segment'] + stages['tokenize']:.2f}" if stages else ""
+            others = " | ".join(f"{stages[stage]:.2f}" if stages else "" for stage in ("collate", "device", "decode"))
+            seconds = f"{row['seconds']:.2f} | {row['floor_seconds']:.2f} | {row['sentences_per_second']:,}"
+            lines.append(f"{row['name']} | {ratio} | {seconds} | {segment} | {others} | {row['peak_mb']:.0f}")
+    stages_named = "segment and tokenize | collate | device | decode"
+    head = f"what | times the floor | seconds | floor | sentences a second | {stages_named} | peak memory, MB"
+    return markdown(head, lines)
+
+
+def long_documents() -> str:
+    """One document of many windows."""
     lines = [
-        f"{row['name']} | {row['device']} | ×{row['ratio']:.2f} | ×{row['end_to_end_ratio']:.2f} | {row['peak_mb']:.0f}"
-        for row in rows("throughput-gpu")
+        f"{row['name']} | {row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {row['grown_mb']:.0f} | {row['windows']:,}"
+        for row in rows("throughput")
+        if row["ratio"] is None
     ]
-    return markdown("what | device | times the floor | end to end | peak memory, MB", lines)
+    return markdown("what | seconds | seconds of CPU | memory grows by, MB | windows", lines)
+
+
+def segmenting() -> str:
+    """Words a second into sentences, by the rules as they are and as they were."""
+    lines = [
+        f"{row['name']} | {row['words_a_second']:,} | {row['words_a_second_before']:,}"
+        for row in rows("segmenting")
+        if "words_a_second" in row
+    ]
+    return markdown("what | words a second of CPU | before", lines)
 
 
 def precision() -> str:
@@ -385,6 +413,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "training-speed": training_speed,
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
+    "long-documents": long_documents,
+    "segmenting": segmenting,
     "precision": precision,
     "conditional": system_tables.conditional,
     "conditional-second": system_tables.conditional_second,

@@ -65,14 +65,21 @@ class Bare:
         model = AutoModel.from_pretrained(folder, dtype=dtype, add_pooling_layer=False)
         self.model = model.eval().to(device)
 
+    def ordered(self, texts: Texts) -> Texts:
+        """The longest first, in tokens, so that there is as little padding as can be."""
+        tokens = [len(ids) for ids in self.tokens(texts)["input_ids"]]
+        return [texts[at] for at in sorted(range(len(texts)), key=lambda at: -tokens[at])]
+
+    def tokens(self, texts: Texts, **options: Any) -> Any:
+        """What the tokenizer makes of the texts."""
+        words = not isinstance(texts[0], str)
+        return self.tokenizer(texts, is_split_into_words=words, truncation=True, max_length=512, **options)
+
     @torch.inference_mode()
-    def __call__(self, texts: Texts, batch_size: int) -> None:
+    def __call__(self, ordered: Texts, batch_size: int) -> None:
         """Texts to vectors."""
-        ordered: list[Any] = sorted(texts, key=len, reverse=True)
         for at in range(0, len(ordered), batch_size):
-            batch, words = ordered[at : at + batch_size], not isinstance(ordered[0], str)
-            limits = {"padding": True, "truncation": True, "max_length": 512}
-            inputs = self.tokenizer(batch, is_split_into_words=words, return_tensors="pt", **limits)
+            inputs = self.tokens(ordered[at : at + batch_size], padding=True, return_tensors="pt")
             self.model(**inputs.to(self.device))
 
 
@@ -99,10 +106,10 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
 
     tokenize, split = model.learner.model.encoder.tokenize, not isinstance(texts[0], str)
     documents = clocked("read", lambda: [as_document(text, number, split) for number, text in enumerate(texts)])
-    segmented = [lambda: list(segment_rows(documents, model.recipe.segments, tokenize.table, gold=False))] * 2
+    words = list({word: None for sentence in model.segment(documents) for word in sentence.words})
     tokenize.forget()
-    clocked("segment and tokenize", segmented[0])  # with words that were never seen
-    rows = clocked("segment", segmented[1])
+    clocked("tokenize", lambda: tokenize.table().numbers(words))  # each word once; segmenting looks them up
+    rows = clocked("segment", lambda: list(segment_rows(documents, model.recipe.segments, tokenize.table, gold=False)))
     unfinished = deque(PartialDocument(document, segmented=True) for document in documents)
     pool, number = [], 0
     for sentence in rows:
@@ -122,7 +129,6 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
         return len(list(finished(unfinished, model.recipe.overlap)))
 
     assert clocked("decode", decoded) == len(documents)
-    seconds["tokenize"] = seconds.pop("segment and tokenize") - seconds["segment"]
     seconds["device"] = seconds.pop("collate and device") - seconds["collate"]
     seconds["collate"] += seconds.pop("sort")
     names = ("read", "segment", "tokenize", "collate", "device", "decode")
@@ -143,7 +149,7 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
         for (kind, items), dtype in product(inputs.items(), types):
             model.number_type = dtype
             work = predicting(model, items, given.batch_size)
-            floor = partial(floors[dtype], items, FLOOR_BATCH[device])
+            floor = partial(floors[dtype], floors[dtype].ordered(items), FLOOR_BATCH[device])
             row = take_turns(floor, work, given.rounds, on_gpu=device == "cuda")
             found = sum(len(document.entities) for document in work())
             settings = (

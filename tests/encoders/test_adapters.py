@@ -132,7 +132,8 @@ def test_a_model_folder_is_a_plain_one_that_finds_the_same(folders, kind, tmp_pa
     unmerged = load_phase(tmp_path, 1, device="cpu")  # the last epoch's, as it was trained
     assert adapted_layers(unmerged.learner)
     if json.loads((tmp_path / "journal.jsonl").read_text().splitlines()[-2])["best"]:
-        assert alike(unmerged.predict(texts, threshold=0.0), expected)
+        model.calibration = None  # that of the finished model came later
+        assert alike(unmerged.predict(texts, threshold=0.0), model.predict(texts, threshold=0.0))
 
 
 def test_without_a_folder_adapters_are_merged_too_and_saving_changes_nothing(folders, tmp_path):
@@ -204,7 +205,7 @@ def test_adapters_are_recorded_and_set_from_the_shell():
     listed = override(switched_on, "encoder.adapters.targets", '["q", "v"]')
     assert listed.encoder.keywords["adapters"] == Lora(rank=8, targets=("q", "v"))
     assert override(listed, "encoder.adapters", "none").encoder.keywords["adapters"] is None
-    with pytest.raises(ValueError, match="did you mean 'rank'"):
+    with pytest.raises(ValueError, match="did you mean 'encoder.adapters.rank'"):
         override(listed, "encoder.adapters.ranks", "8")
     with pytest.raises(ValueError, match="rank is 0; give at least 1"):
         override(listed, "encoder.adapters.rank", "0")

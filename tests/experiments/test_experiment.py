@@ -165,7 +165,7 @@ def test_a_run_of_another_process_is_waited_for_at_the_end(workers, tmp_path, ca
     summary = run_experiment(small, Console(width=200))
     assert (summary.done, summary.failed) == (2, {})
     out = capsys.readouterr().out
-    assert "Other processes are at 1 runs, such as baseline on first, seed 1; waiting for them." in out
+    assert "Other processes are at 1 run, such as baseline on first, seed 1; waiting for them." in out
     assert "[2/2] baseline on first, seed 1" in out
 
 

@@ -200,7 +200,7 @@ def test_an_encoder_without_blocks_is_refused_with_a_sentence():
 def test_depth_can_be_set_from_the_shell():
     recipe = override(find("deep_span"), "spans.around.depth", "6")
     assert recipe.spans.keywords["around"].keywords["depth"] == 6
-    with pytest.raises(ValueError, match="did you mean 'depth'"):
+    with pytest.raises(ValueError, match="did you mean 'spans.around.depth'"):
         override(recipe, "spans.around.depht", "6")
 
 

@@ -68,7 +68,7 @@ def each_unspaced(text: str) -> Iterator[Span]:
         yield Span(*match.span())
 
 
-SPLITTERS = {"words": each_word, "whitespace": each_unspaced}
+SPLITTERS = {"auto": each_word, "words": each_word, "whitespace": each_unspaced}
 
 
 # Stops that end a sentence anywhere; the others need white space and a possible beginning after them.

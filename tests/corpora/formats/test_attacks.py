@@ -233,3 +233,11 @@ def test_a_tag_without_a_label_in_parquet_is_told(tmp_path: Path) -> None:
     assert "'B-' is no tag of scheme IOB2; write O, or B- and a label" in problems.messages[0]
     write(documents, tmp_path / "b.parquet")
     assert [document.entities for document in read(tmp_path / "b.parquet")] == [(Entity.at("PER", 0, 2),)]
+
+
+def test_an_article_with_a_line_end_in_its_id_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "x.pubtator").write_bytes(b"10\r1|t|A title\n\n11|t|Another\n")
+    problems = Problems("skip")
+    assert [document.id for document in read(tmp_path / "x.pubtator", "pubtator", problems=problems)] == ["11"]
+    assert len(problems.messages) == 1
+    assert "belongs to no document" in problems.messages[0]

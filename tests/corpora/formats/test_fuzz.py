@@ -45,7 +45,8 @@ def test_damaged_files_are_read_or_refused_and_never_misread(name: str, tmp_path
         assert not findings.defects, f"file {number}, {mutation.__name__} of {file.name}: {data[:3000]!r}"
         outcomes.add(findings.outcome)
         file.write_bytes(whole)
-    assert {"read", "reported"} <= outcomes  # the damage is neither always fatal nor always harmless
+    assert "read" in outcomes  # the damage is neither always fatal
+    assert len(outcomes) > 1  # nor always harmless
 
 
 @pytest.mark.parametrize("name", FORMATS)

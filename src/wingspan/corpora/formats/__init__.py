@@ -100,7 +100,7 @@ HOW_TO_NAME_INPUT, HOW_TO_NAME_OUTPUT = (
 )
 PROSE = (".txt", ".md", "")  # endings of files that may be plain text
 # a line of text in PubTator: id, letter, text; nothing is looked at twice, so that a long line without | costs no more
-PUBTATOR_LINE = re.compile(r"(?=\s*+[^|\t])([^|\t]++)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
+PUBTATOR_LINE = re.compile(r"(?=\s*+[^|\t])([^|\t\r]++)\|([A-Za-z0-9_]{1,20})\|(.*)", re.DOTALL)
 
 
 def read(
@@ -257,11 +257,15 @@ def detect(path: str | Path) -> str:
     )
 
 
+LONGEST_HEADING = 10_000  # characters of a line that can name columns
+
+
 def _has_headings(path: Path) -> bool:
     """Whether the first line names columns of words and tags, as in CSV."""
     from wingspan.corpora.formats.tagged import csv_columns
 
-    return csv_columns(next((line for _, line in read_lines(path) if line.strip()), "")) is not None
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    return len(first) < LONGEST_HEADING and csv_columns(first) is not None
 
 
 def is_prose(path: Path, problems: Problems) -> bool:
