@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
+import claims
 import system_tables
 import vector_tables
 from table_rows import markdown, rows, spread
@@ -422,6 +423,7 @@ def choices() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "choices": choices,
+    "claims": claims.claims,
     "lexicon": lexicon,
     "compress_generate": compress_generate,
     "compress_generate-writing": compress_generate_writing,
