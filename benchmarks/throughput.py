@@ -139,7 +139,7 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
     documents = documents_of(given.data / corpus, given.sentences)
     texts = [document.text for document in documents]
     inputs: dict[str, Texts] = {"texts": texts, "words": [text.split() for text in texts]}
-    types = {"cpu": [torch.float32], "cuda": [torch.bfloat16, torch.float32]}[device]
+    types = given.types or {"cpu": [torch.float32], "cuda": [torch.bfloat16, torch.float32]}[device]
     floors = {dtype: Bare(given.encoder_folder, device, dtype) for dtype in types}
     systems = given.systems or {"cpu": ON_CPU_SYSTEMS, "cuda": ON_GPU_SYSTEMS}[device]
     where = torch.cuda.get_device_name() if device == "cuda" else "cpu"
@@ -231,6 +231,7 @@ def main() -> None:
     parser.add_argument("--encoder-folder", default=str(folder))
     parser.add_argument("--corpora", default="genia,ncbi-disease", help="folders under --data, comma separated")
     parser.add_argument("--systems", type=systems_of, help="recipe:width, comma separated; otherwise the usual ones")
+    parser.add_argument("--types", type=types_of, help="float32, bfloat16, comma separated; otherwise the usual ones")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch-size", type=int, help="otherwise as users predict")
@@ -256,6 +257,11 @@ def main() -> None:
 def systems_of(text: str) -> list[tuple[str, int]]:
     """`bundling/bl-span:8,bundling/bl-seq:8` as pairs."""
     return [(name, int(width)) for name, _, width in (item.partition(":") for item in text.split(","))]
+
+
+def types_of(text: str) -> list[torch.dtype]:
+    """`bfloat16,float32` as number types."""
+    return [getattr(torch, name) for name in text.split(",")]
 
 
 def line(row: Row) -> str:
