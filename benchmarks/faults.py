@@ -1,13 +1,14 @@
 """Single-line faults in the source, each of which some test must notice.
 
-    python benchmarks/faults.py                     all faults, one line each; exit code 1 if one goes unnoticed
-    python benchmarks/faults.py --results FILE      also appends a JSON line
+    python benchmarks/faults.py                     tries all faults; exit code 1 if one goes unnoticed
+    python benchmarks/faults.py --minutes 14        tries some; the next call goes on
     python benchmarks/faults.py --check             only checks that every fault still finds its line
     python benchmarks/faults.py --group new --only conll     a part of them
 
 A fault is a line of the source and its wrong version. The source is copied to a temporary folder, the fault put in, and
-the tests named beside it are run against the copy; where they stay green, the quick run is. The tests must pass without
-the fault (`--clean` runs them so).
+tests are run against the copy up to the first failure: those named beside the fault, then those of its package, then
+the quick run. Each fault is one line in benchmarks/results/faults.jsonl; a noticed one is not tried again. The tests
+must pass without a fault (`--clean` runs those named so).
 """
 
 from __future__ import annotations
@@ -15,13 +16,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy  # noqa: F401  -- imported once, for all forks
+import pytest
+import torch  # noqa: F401
+import transformers  # noqa: F401
+from walks import commit
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "wingspan"
@@ -484,40 +493,84 @@ NEW = [  # picked over the whole code base, before any test was written for them
 
 FAULTS = {"first": FIRST, "listed": LISTED, "new": NEW}
 
+WIDER = "tests -m 'not slow'"
+PATIENCE = {"named": 300, "package": 420, "wider": 840}
+"""Seconds that each round of tests may take; a round that takes longer has noticed nothing."""
 
-QUICK_RUN = "-m 'not slow'"
-PATIENCE = 300  # seconds
+
+def rounds(fault: Fault) -> dict[str, str]:
+    """The tests of a fault, nearest first: those named beside it, those of its package, the quick run."""
+    folder = Path("tests", *Path(fault.file).parent.parts)
+    package = {"package": str(folder)} if folder != Path("tests") and (ROOT / folder).is_dir() else {}
+    return {"named": fault.tests, **package, "wider": WIDER}
 
 
-def noticed(fault: Fault | None, tests: str, folder: Path) -> bool:
-    """Whether the tests fail on a copy of the source with the fault."""
+def noticed(fault: Fault | None, tests: str, patience: float, folder: Path) -> str | None:
+    """The first test that fails on a copy of the source with the fault; None where all pass, or time runs out.
+
+    The tests run in a fork of this process, which has imported torch already.
+    """
     source = folder / "src"
     shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(ROOT / "src", source)
+    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     if fault is not None:
         path = source / "wingspan" / fault.file
         path.write_text(path.read_text(encoding="utf-8").replace(fault.line, fault.wrong, 1), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command = [sys.executable, "-m", "pytest", *quiet, *shlex.split(tests)]
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
-        )
-    except subprocess.TimeoutExpired:  # a fault that never ends is seen by everyone
-        return fault is not None
-    if done.returncode not in (0, 1, 2):  # 2: a module could not be imported
-        raise SystemExit(done.stdout + done.stderr)
-    return done.returncode > 0
+    printed = folder / "printed"
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        out = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        os.chdir(ROOT)
+        os.environ["PYTHONPATH"] = str(source)  # for the processes that tests start
+        sys.path.insert(0, str(source))
+        quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
+        os._exit(pytest.main([*quiet, *shlex.split(tests)]))
+    code = ended(child, patience)
+    text = printed.read_text(encoding="utf-8", errors="replace")
+    if code is None or code == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    if failed is None:
+        raise SystemExit(f"{fault}: the tests ended with {code}\n{text[-3000:]}")
+    return failed[1]
+
+
+def ended(child: int, patience: float) -> int | None:
+    """The exit code of a process; None if it had to be killed, with all that it started."""
+    last = time.monotonic() + patience
+    while time.monotonic() < last:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def tried(fault: Fault, furthest: str, folder: Path) -> dict[str, object]:
+    """Which test notices a fault, in which round, and how long that took."""
+    began = time.monotonic()
+    test = None
+    for name, tests in rounds(fault).items():
+        test = noticed(fault, tests, PATIENCE[name], folder)
+        if test or name == furthest:
+            break
+    seconds = round(time.monotonic() - began, 1)
+    return {"noticed_by": test, "round": name, "seconds": seconds}
 
 
 def main() -> None:
-    """Tries every fault."""
+    """Tries every fault that no earlier line of the results says was noticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path)
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "faults.jsonl")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--clean", action="store_true")
-    parser.add_argument("--named", action="store_true", help="only the named tests, no quick run")
+    parser.add_argument("--furthest", choices=PATIENCE, default="wider", help="the last round to try")
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no fault after so many")
     parser.add_argument("--group", choices=FAULTS)
     parser.add_argument("--only", default="", help="a part of the file's name or of the fault")
     given = parser.parse_args()
@@ -536,34 +589,29 @@ def main() -> None:
         print(f"{fault.file}: the line is gone: {fault.line}")
     if given.check or lost:
         sys.exit(bool(lost))
-    rows = []
-    with tempfile.TemporaryDirectory() as name:
+    last = time.monotonic() + 60 * given.minutes
+    known = {(row["group"], row["file"], row["line"], row["wrong"]): row["noticed_by"] for row in read(given.results)}
+    with tempfile.TemporaryDirectory() as name, given.results.open("a", encoding="utf-8") as out:
         folder = Path(name)
-        if given.clean and noticed(
-            None, " ".join(sorted({name for _, fault in chosen for name in fault.tests.split()})), folder
-        ):
-            raise SystemExit("the tests are red without a fault")
+        every = " ".join(sorted({name for _, fault in chosen for name in shlex.split(fault.tests) if "/" in name}))
+        if given.clean and (test := noticed(None, every, 3600, folder)):
+            raise SystemExit(f"{test} is red without a fault")
         for group, fault in chosen:
-            by = next(
-                (tests for tests in (fault.tests, QUICK_RUN)[: 2 - given.named] if noticed(fault, tests, folder)), None
-            )
-            rows.append(
-                {"group": group, "file": fault.file, "line": fault.line, "wrong": fault.wrong, "noticed_by": by}
-            )
-            print(
-                f"{'noticed' if by else 'NOT NOTICED'}  {group}  {fault.file}: {fault.wrong.strip()}  ({by})",
-                flush=True,
-            )
-    if given.results:
-        counts = {
-            group: {"faults": len(own), "noticed": sum(row["noticed_by"] is not None for row in own)}
-            for group in FAULTS
-            if (own := [row for row in rows if row["group"] == group])
-        }
-        figures = {"faults": len(rows), "noticed": sum(row["noticed_by"] is not None for row in rows), "groups": counts}
-        with given.results.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({**figures, "rows": rows}) + "\n")
-    sys.exit(not all(row["noticed_by"] for row in rows))
+            place = {"group": group, "file": fault.file, "line": fault.line, "wrong": fault.wrong}
+            if known.get(tuple(place.values())) is None and time.monotonic() < last:
+                row = {**place, **tried(fault, given.furthest, folder), "commit": commit()}
+                known[tuple(place.values())] = row["noticed_by"]
+                print(json.dumps(row), file=out, flush=True)
+                print(f"{fault.file}: {fault.wrong.strip()}: {row['noticed_by'] or 'NOT NOTICED'}", flush=True)
+    wanted = [(group, fault.file, fault.line, fault.wrong) for group, fault in chosen]
+    found = sum(known.get(key) is not None for key in wanted)
+    print(f"{found} of {len(wanted)} faults are noticed; {sum(key not in known for key in wanted)} were not tried")
+    sys.exit(found < len(wanted))
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The rows of a result file, if it exists."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 if __name__ == "__main__":
