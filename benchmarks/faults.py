@@ -30,6 +30,7 @@ import numpy  # noqa: F401  -- imported once, for all forks
 import pytest
 import torch  # noqa: F401
 import transformers  # noqa: F401
+
 from walks import commit
 
 ROOT = Path(__file__).parents[1]
