@@ -595,7 +595,7 @@ def main() -> None:
         every = " ".join(sorted({name for _, fault in chosen for name in shlex.split(fault.tests) if "/" in name}))
         if given.clean and (test := noticed(None, every, 3600, folder)):
             raise SystemExit(f"{test} is red without a fault")
-        for group, fault in chosen:
+        for group, fault in sorted(chosen, key=lambda one: (one[0], *one[1][:3]) in known):  # new ones first
             place = {"group": group, "file": fault.file, "line": fault.line, "wrong": fault.wrong}
             if known.get(tuple(place.values())) is None and time.monotonic() < last:
                 row = {**place, **tried(fault, given.furthest, folder), "commit": commit()}
