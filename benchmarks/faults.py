@@ -477,7 +477,165 @@ NEW = [  # picked over the whole code base, before any test was written for them
     ),
 ]
 
-FAULTS = {"first": FIRST, "listed": LISTED, "new": NEW}
+SUBTLE = [  # picked by reading the sources, before looking at any test
+    Fault("text.py", "return max(span.end for span in self.spans)", "return self.spans[-1].end", "tests/test_text.py"),
+    Fault(
+        "text.py",
+        "key: _without_relations(value) if key in LAYOUTS else value",
+        "key: value",
+        "tests/test_text.py tests/test_recognizer.py",
+    ),
+    Fault("text.py", "if spaceless >= spaced else", "if spaceless > spaced else", "tests/test_text.py"),
+    Fault(
+        "corpora/conventions.py",
+        "if alone[sign] > inside[sign])",
+        "if alone[sign])",
+        "tests/corpora/test_conventions.py tests/training/test_given_words.py",
+    ),
+    Fault(
+        "corpora/sentences.py",
+        "self.kept_to = max(self.kept_to, self.kept.popleft().end)",
+        "self.kept_to = self.kept.popleft().end",
+        "tests/corpora/test_segment.py tests/corpora/test_bulk_segmentation.py",
+    ),
+    Fault(
+        "corpora/statistics.py",
+        "math.ceil(passed[-1] * share)",
+        "math.floor(passed[-1] * share)",
+        "tests/corpora/test_statistics.py",
+    ),
+    Fault(
+        "corpora/overlaps.py",
+        "max(merged[-1].end, span.end))",
+        "span.end)",
+        "tests/corpora/test_overlaps.py",
+    ),
+    Fault(
+        "corpora/formats/standoff.py",
+        "if INSIDE in span or span.start >= span.end:",
+        "if span.start >= span.end:",
+        "tests/corpora/formats/test_brat.py tests/corpora/formats/test_bioc.py tests/corpora/formats/test_pubtator.py",
+    ),
+    Fault(
+        "corpora/formats/annotators.py",
+        'chosen = [item for item in done if item.get("ground_truth") is True] or done',
+        "chosen = done",
+        "tests/corpora/formats/test_label_studio.py",
+    ),
+    Fault(
+        "corpora/formats/annotators.py",
+        '{"score": min(entity.score',
+        '{"score": max(entity.score',
+        "tests/corpora/formats/test_label_studio.py",
+    ),
+    Fault(
+        "corpora/formats/pubtator.py",
+        "return text[:-1] if len(passages) > 1 and not passages[-1][1] else text",
+        "return text",
+        "tests/corpora/formats/test_pubtator.py",
+    ),
+    Fault("files.py", ', mode="wb", mtime=0)', ', mode="wb")', "tests/corpora/formats/test_files.py"),
+    Fault("batch.py", "return 2 if len(word) > 1 else 1", "return 2", "tests/test_batch.py"),
+    Fault(
+        "evaluation/errors.py",
+        "return entity.spans == other.spans, entity.label == other.label, shared",
+        "return entity.spans == other.spans, shared > 0, shared",
+        "tests/evaluation/test_errors.py",
+    ),
+    Fault(
+        "evaluation/errors.py",
+        "_percent(self.span_errors, self.correct + self.fp)",
+        "_percent(self.span_errors, self.fp + self.fn)",
+        "tests/evaluation/test_errors.py",
+    ),
+    Fault(
+        "evaluation/comparison.py",
+        "(-gap.high, -gap.low, 1 - gap.wins)",
+        "(-gap.high, -gap.low, gap.wins)",
+        "tests/evaluation/test_comparison.py",
+    ),
+    Fault("candidates/proposed.py", ".ceil().clamp(min=1)", ".ceil()", "tests/candidates/test_proposed.py"),
+    Fault(
+        "objectives/links.py",
+        "(at >= inputs.core[:, :1]) & (at < inputs.reach[:, 1:])",
+        "(at >= inputs.core[:, :1]) & (at < inputs.core[:, 1:])",
+        "tests/objectives/test_links.py",
+    ),
+    Fault(
+        "objectives/conditional.py",
+        "chosen = chosen & (marked | ~self._silent[states.inputs.dataset][:, None])",
+        "chosen = chosen & (marked | True)",
+        "tests/objectives/test_conditional.py",
+    ),
+    Fault(
+        "layers/schedules.py",
+        "return min(1.0, 2.0 * (at - math.floor(at)))",
+        "return min(1.0, at - math.floor(at))",
+        "tests/layers tests/recipes/test_conditional_recipe.py",
+    ),
+    Fault(
+        "training/loop.py",
+        "stale=0 if rises else position.stale + 1",
+        "stale=0 if keep else position.stale + 1",
+        "tests/training/test_loop.py tests/training/test_going_on.py",
+    ),
+    Fault(
+        "training/loop.py",
+        "+ math.ceil(position.step / settings.together)",
+        "+ position.step",
+        "tests/training/test_resume.py tests/training/test_loop.py",
+    ),
+    Fault(
+        "training/loop.py",
+        'group["eps"] = group["base_eps"] / math.sqrt(second)',
+        'group["eps"] = group["base_eps"]',
+        "tests/training/test_optimizer.py",
+    ),
+    Fault(
+        "training/multi_corpus.py",
+        "draw(own, epoch * quotas[name],",
+        "draw(own, 0,",
+        "tests/training/test_mixing.py",
+    ),
+    Fault(
+        "training/warm_start.py",
+        "if taken or len(set(names.values())) < len(names):",
+        "if taken:",
+        "tests/training",
+    ),
+    Fault(
+        "recognizer/documents.py",
+        "(label, min(calibrated(types[label]).score for types in fragments))",
+        "(label, max(calibrated(types[label]).score for types in fragments))",
+        "tests/test_recognizer.py tests/objectives/test_typing.py",
+    ),
+    Fault(
+        "recognizer/__init__.py",
+        "tempered(low, 1 / temperature)",
+        "tempered(low, temperature)",
+        "tests/test_recognizer.py tests/training/test_calibrated_model.py",
+    ),
+    Fault(
+        "experiments/results.py",
+        ".get(label, {}).get(name, 0.0) for line in lines]",
+        '.get(label, {}).get(name, 0.0) for line in lines if label in line[part]["labels"]]',
+        "tests/experiments/test_experiment_tables.py",
+    ),
+    Fault(
+        "tuning/search.py",
+        '"dev corpus": corpus_fingerprint(corpora.dev)',
+        '"dev corpus": corpus_fingerprint(corpora.train)',
+        "tests/tuning",
+    ),
+    Fault(
+        "encoders/hashed.py",
+        'f"l{low}" if len(word) <= LONGEST else "l"',
+        'f"l{low}"',
+        "tests/encoders/test_hashed.py",
+    ),
+]
+
+FAULTS = {"first": FIRST, "listed": LISTED, "new": NEW, "subtle": SUBTLE}
 
 WIDER = "tests -m 'not slow'"
 PATIENCE = {"named": 300, "package": 420, "wider": 840}
