@@ -68,6 +68,14 @@ def test_the_splitter_that_agrees_best_is_found(name: str) -> None:
     assert found.line == f"Words: raw text is cut as the given words are ({name})."
 
 
+def test_a_dash_that_is_mostly_inside_of_words_is_not_glued_to_others() -> None:
+    rows = ["well-known x-ray and follow-up", "a long-term one - or none"]
+    documents = [Document.from_words(row, tuple(row.split())) for row in rows]
+    found = best_agreement(documents, {"newswire": SPLITTERS["newswire"]})
+    assert found is not None
+    assert found.share == 1.0
+
+
 def test_a_real_text_is_not_guessed() -> None:
     text = "p53-like"
     spans = (Span(0, 3), Span(3, 4), Span(4, 8))

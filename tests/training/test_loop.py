@@ -132,6 +132,15 @@ def test_patience_ends_a_run_that_gets_no_better(monkeypatch, tmp_path):
     assert len(seen) == 4
 
 
+def test_an_epoch_that_is_only_as_good_is_kept_and_costs_patience(monkeypatch):
+    seen = scores_by_epoch(monkeypatch, [1, 3, 3, 3, 4])
+    recipe = tiny("baseline", epochs=5, patience=2)
+    model = wingspan.train(recipe, train=train_documents(3), dev=dev_documents(), device="cpu")
+    assert len(seen) == 4
+    found = model.learner.state_dict()
+    assert all(torch.equal(found[name], seen[3][name]) for name in found)
+
+
 def test_without_dev_the_last_epoch_is_kept():
     run = run_of(tiny("baseline", epochs=2), documents=train_documents(3))
     events = [progress for progress in train(run, on_cpu()) if progress.position.step == 0]
