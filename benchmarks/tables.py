@@ -37,7 +37,7 @@ PAGES = (
     "leaks",
     "choosing",
 )
-DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
 ONE_TYPE = {"ncbi-disease": "NCBI-disease", "bc5cdr-disease": "BC5CDR-Disease", "bc5cdr-chemical": "BC5CDR-Chemical"}
@@ -112,16 +112,37 @@ def training_speed() -> str:
 
 
 def fuzz() -> str:
-    """Damaged files by format, as the last run has them."""
-    known = rows("fuzz")
-    if not known:
-        return ""
-    last = [row for row in known if row["commit"] == known[-1]["commit"] and row["seed"] == known[-1]["seed"]]
+    """Damaged files by format, as the last run of each has them."""
+    last = {row["format"]: row for row in rows("fuzz")}.values()
     counts = ("files", "read", "reported", "refused", "defects")
     total = {key: sum(row[key] for row in last) for key in counts}
     lines = [f"`{row['format']}` | {' | '.join(f'{row[key]:,}' for key in counts)}" for row in last]
     return markdown(
         f"format | {' | '.join(counts)}", [*lines, f"all | {' | '.join(f'{total[key]:,}' for key in counts)}"]
+    )
+
+
+FAULTS = {
+    "first": "of the first trial",
+    "listed": "that no test noticed in a trial with 211",
+    "new": "picked over the whole code",
+    "subtle": "picked by reading, in subtle places",
+}
+
+
+def faults() -> str:
+    """Single-line faults by group, and how many of them a test notices, as the last trial of each has it."""
+    last = {(row["group"], row["file"], row["line"], row["wrong"]): row["noticed_by"] for row in rows("faults")}
+    counts = {group: [found for key, found in last.items() if key[0] == group] for group in FAULTS}
+    counts["all"] = list(last.values())
+    return markdown(
+        "faults | tried | noticed | %",
+        [
+            f"{FAULTS.get(group, group)} | {len(own)} | {len(own) - own.count(None)} | "
+            f"{100 * (len(own) - own.count(None)) / len(own):.0f}"
+            for group, own in counts.items()
+            if own
+        ],
     )
 
 
@@ -464,6 +485,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "typed-spans": system_tables.typed_spans,
     "recurrent-spans": system_tables.recurrent_spans,
     "fuzz": fuzz,
+    "faults": faults,
     "splitters": splitters,
     "leaks-corpora": leaks_corpora,
     "leaks-biored": leaks_biored,

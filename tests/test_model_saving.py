@@ -98,6 +98,49 @@ def test_a_full_disk(small_disk, folders, kind, room):
     assert not list(folder.glob(".*"))
 
 
+def test_the_file_that_makes_a_folder_a_model_comes_last(folder, monkeypatch):
+    moved = []
+    rename = Path.replace
+
+    def noted(self, target):
+        moved.append(Path(target))
+        return rename(self, target)
+
+    model = wingspan.load(folder)
+    monkeypatch.setattr(Path, "replace", noted)
+    model.save_pretrained(folder)
+    names = [path.name for path in moved if path.parent == folder]
+    assert sorted(names) == sorted(path.name for path in folder.iterdir())
+    assert names[-1] == "recipe.json"
+
+
+def test_weights_are_written_beside_the_old_ones_and_then_renamed(tmp_path, monkeypatch):
+    path = tmp_path / "some.safetensors"
+    checkpoint.write_weights(path, torch.nn.Linear(2, 2))
+    before = path.read_bytes()
+
+    def half(module, name):
+        Path(name).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_model", half)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoint.write_weights(path, torch.nn.Linear(2, 2))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("write", [checkpoint.write_text, checkpoint.write_json])
+def test_a_text_is_written_whole_or_not_at_all(tmp_path, write):
+    path = tmp_path / "place.json"
+    write(path, "old")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="surrogate"):
+        write(path, "new, and then half of a pair: \ud83d")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_what_a_kill_left_is_cleared_away(folder):
     (folder / ".new-left").mkdir()
     (folder / ".new-left" / "model.safetensors").write_bytes(b"half")

@@ -46,6 +46,20 @@ def test_order_is_kept(model):
     assert [document.id for document in found] == [str(n) for n in range(len(TEXTS))]
 
 
+def test_no_batch_has_more_units_than_the_recipe_allows(monkeypatch):
+    model = untrained()
+    model.recipe = replace(model.recipe, train=replace(model.recipe.train, budget=40))
+    read, units = model._read, []
+
+    def noted(sentences, *rest, **others):
+        units.append(len(sentences) * max(len(sentence.words) for sentence in sentences))
+        return read(sentences, *rest, **others)
+
+    monkeypatch.setattr(model, "_read", noted)
+    model.predict(["BRCA1 in the cell ."] * 30, batch_size=30)
+    assert units == [36] * 5  # sentences of six words
+
+
 def test_nothing_in_nothing_out(model):
     assert model.predict([]) == []
     assert model.predict([], is_split_into_words=True) == []

@@ -11,6 +11,7 @@ import wingspan
 from trainings import TINY
 from wingspan.training import run as training_run
 from wingspan.training.state import load_position
+from wingspan.views.console import program
 
 RECORDS = [
     {"text": f"Aspirin helps against pain number {n}.", "entities": [{"start": 0, "end": 7, "label": "Drug"}]}
@@ -26,6 +27,20 @@ def test_a_training_ends_with_the_next_command(shell, tmp_path):
     out, _ = shell.trains(tmp_path / "run")
     assert out.rstrip().endswith(f"wingspan predict 'Some text.' --model {tmp_path / 'run'}")
     assert f"{tmp_path / 'run'}: the model." in out
+
+
+@pytest.mark.parametrize(
+    ("called", "found", "shown"),
+    [
+        ("/home/ada/clone/.venv/bin/wingspan", None, "/home/ada/clone/.venv/bin/wingspan"),
+        ("/home/ada/clone/.venv/bin/wingspan", "/usr/bin/wingspan", "wingspan"),
+        ("/site-packages/wingspan/__main__.py", None, "wingspan"),
+    ],
+)
+def test_commands_are_shown_as_the_shell_finds_them(monkeypatch, called, found, shown):
+    monkeypatch.setattr("sys.argv", [called])
+    monkeypatch.setattr("shutil.which", lambda _: found)
+    assert program() == shown
 
 
 def test_a_training_that_is_stopped_says_how_to_go_on(shell, tmp_path, monkeypatch):

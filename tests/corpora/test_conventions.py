@@ -20,6 +20,7 @@ def cut(name: str, text: str) -> str:
     [
         ("alphanumeric", "BRCA1 (IL-2), 3.5 mg; naïve", "BRCA1|(|IL|-|2|)|,|3|.|5|mg|;|naïve"),
         ("alphanumeric", "口腔CT2检查", "口|腔|CT2|检|查"),
+        ("characters", "口服 10mg。e\u0301", "口|服|1|0|m|g|。|e\u0301"),
         ("newswire", "The U.S. won't pay Dr. Ash $1,000.50.", "The|U.S.|wo|n't|pay|Dr.|Ash|$|1,000.50|."),
         ("newswire", "It's O'Hara's NF-kappa/B, 1899-1902...", "It|'s|O'Hara|'s|NF-kappa/B|,|1899-1902|..."),
         ("newswire", "See www.a.org/b, 1st--“last”!", "See|www.a.org/b|,|1st|--|“|last|”|!"),
@@ -53,6 +54,7 @@ GIVEN = {
     "alphanumeric": ["p53 and IL - 2 .", "L - dopa ( m2 ) , HT1B", "a non - x , T1 ."],
     "newswire": ["The U.S. do n't pay .", "Dr. Ash 's well-known report , 3.5 %", "He said : \" no \" ."],
     "tweets": ["@ann can't wait !!!", "I'm #done :)", "see http://t.co/x !!!"],
+    "characters": ["患 者 口 服 1 0 0 m g 。", "C T 检 查 ，", "2 0 1 9 年"],
     "whitespace": ["Well, (yes) no;", "end. \"It\" was", "so/so, 3%; x."],
 }  # fmt: skip
 
@@ -64,6 +66,14 @@ def test_the_splitter_that_agrees_best_is_found(name: str) -> None:
     assert found is not None
     assert (found.splitter, found.share) == (name, 1.0)
     assert found.line == f"Words: raw text is cut as the given words are ({name})."
+
+
+def test_a_dash_that_is_mostly_inside_of_words_is_not_glued_to_others() -> None:
+    rows = ["well-known x-ray and follow-up", "a long-term one - or none"]
+    documents = [Document.from_words(row, tuple(row.split())) for row in rows]
+    found = best_agreement(documents, {"newswire": SPLITTERS["newswire"]})
+    assert found is not None
+    assert found.share == 1.0
 
 
 def test_a_real_text_is_not_guessed() -> None:
@@ -81,3 +91,10 @@ def test_what_differs_is_said() -> None:
     assert 0 < found.share < 1
     assert f"{100 * (1 - found.share):.2f}% of the words differ from the given ones" in found.line
     assert best_agreement([Document("1", "no words")], ALL) is None
+
+
+def test_words_that_no_splitter_makes_are_said_to_be_needed_in_use() -> None:
+    found = best_agreement([Document.from_words("1", ("患者", "口服", "阿司匹林", "。"))], ALL)
+    assert found is not None
+    assert "so little will be found in raw text" in found.line
+    assert "wingspan convert IN OUT.doccano.jsonl" in found.line

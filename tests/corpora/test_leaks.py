@@ -139,10 +139,10 @@ def test_training_documents_are_not_kept():
 
 
 def test_nearly_equal_texts_are_those_with_half_of_their_ngrams_in_common():
-    """Against all pairs, one by one."""
+    """Against all pairs, one by one; most of them are close to the border."""
     draw = Random(4)
     texts = [invented_text(seed) for seed in range(20)]
-    changed = [edited(text, draw, share) for text in texts for share in (0.02, 0.1, 0.15, 0.4)]
+    changed = [edited(text, draw, share) for text in texts for share in (0.02, 0.1, 0.11, 0.12, 0.13, 0.15, 0.4)]
     found = find_leaks(
         {"train": [document(text, str(at)) for at, text in enumerate(changed)]},
         {"test": [document(text, str(at)) for at, text in enumerate(texts)]},
@@ -154,7 +154,7 @@ def test_nearly_equal_texts_are_those_with_half_of_their_ngrams_in_common():
         if resemblance(bare(one), bare(two)) >= NEAR
     }
     assert {(pair.train.id, pair.against.id) for pair in found.near} == wanted
-    assert 20 < len(wanted) < 80
+    assert 40 < len(wanted) < 120
 
 
 def test_what_very_many_documents_share_is_no_reason_to_compare_them(monkeypatch):

@@ -65,6 +65,18 @@ def loss_of(objective: Tagging, states: States, gold: list[Sentence]) -> torch.T
     return objective(states, None, targets_of(objective, gold, states.inputs))
 
 
+def test_words_are_dropped_in_training_and_only_there():
+    inputs, objective = word_inputs([of_length(6)]), Tagging(sizes("flat", word=5), dropout=0.5).train()
+
+    def drawn(seed: int) -> float:
+        torch.manual_seed(seed)
+        return loss_of(objective, random_states(inputs), [of_length(6, ("Drug", 0, 2))]).item()
+
+    assert drawn(1) != drawn(2)
+    objective.eval()
+    assert drawn(1) == drawn(2)
+
+
 def read(objective: Tagging, states: States, thresholds=None) -> list[tuple[int, int, int, int]]:
     found = objective.decode(states, thresholds)
     return list(zip(*(part.tolist() for part in found[:4]), strict=True))

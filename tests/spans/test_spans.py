@@ -84,6 +84,26 @@ def test_shape_and_size(part, batch):
     assert out.dtype == words.top.dtype
 
 
+@pytest.mark.parametrize("way", ["forward", "project"])
+@pytest.mark.parametrize("part", [part for part in PARTS if "deep" not in part])  # their dropout is the encoder's
+def test_dropout_is_drawn_anew_in_training_and_only_there(part, way, batch):
+    words, cells = batch
+    spans = make(PARTS[part]).train()
+    for module in spans.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    spans.dropout.p = 0.5
+    linear = nn.Linear(spans.size, 3)
+
+    def drawn(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return spans(words, cells) if way == "forward" else spans.project(words, cells, linear)
+
+    assert not torch.allclose(drawn(1), drawn(2))
+    spans.eval()
+    assert torch.equal(drawn(1), drawn(2))
+
+
 def test_a_vector_is_its_views_then_the_sentence_then_the_width(batch):
     words, cells = batch
     spans = make(PARTS["hybrid"])

@@ -158,6 +158,8 @@ def test_two_labels_cannot_take_one_name():
     model: Recognizer = untrained()
     with pytest.raises(ValueError, match="'Gene' would name two labels"):
         renamed(model, {"Drug": "Gene"})
+    with pytest.raises(ValueError, match="'Thing' would name two labels"):
+        renamed(model, {"Drug": "Thing", "Gene": "Thing"})
     assert renamed(model, {"Drug": "Gene", "Gene": "Drug"}).labels.types["main"] == ("Gene", "Drug")
 
 

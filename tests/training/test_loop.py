@@ -65,6 +65,46 @@ def test_weights_that_break_in_the_last_step_are_not_kept(tmp_path, checkpoint_s
     assert latest_state(tmp_path / "state") is None
 
 
+def test_a_state_is_saved_after_the_model_that_it_relies_on(tmp_path):
+    """A run that is killed while the best model is saved goes on before that epoch's end, and saves it again."""
+    run = run_of(tiny("baseline", epochs=3), documents=train_documents(3), states=tmp_path)
+    for progress in train(run, on_cpu()):
+        if progress.position.step == 0:  # an epoch has ended, and whoever listens saves the model now
+            state = latest_state(tmp_path)
+            assert (load_position(state).epoch if state else 0) == progress.position.epoch - 1
+    assert load_position(latest_state(tmp_path)).epoch == 3
+
+
+def test_every_step_of_every_epoch_draws_otherwise(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(loop, "seed_draws", lambda seed, device: seeds.append(seed))
+    run = run_of(tiny("baseline", epochs=3, batch_size=8), documents=train_documents(8))
+    list(train(run, on_cpu()))
+    assert len(set(seeds)) == len(seeds) > 6
+
+
+def test_every_epoch_has_its_own_order():
+    run = run_of(tiny("baseline", epochs=3, batch_size=2), documents=train_documents(8))
+    epochs = loop.plan(run, 0)
+    assert len({str(epoch) for epoch in epochs}) == 3
+    assert len({str(sorted(at for batch in epoch for at in batch)) for epoch in epochs}) == 1
+    again = run_of(tiny("baseline", epochs=3, batch_size=2), documents=train_documents(8))
+    assert loop.plan(again, 0) == epochs
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_gradients_are_clipped_before_the_weights_change(clip):
+    norms = []
+    module = torch.nn.Linear(4, 1, bias=False)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    update = loop.Update(module, optimizer, clip)
+    optimizer.register_step_pre_hook(lambda *_: norms.append(float(module.weight.grad.norm())))
+    update.backward(100 * module(torch.ones(1, 4)).sum(), share=1)
+    update.step()
+    assert norms == [pytest.approx(clip or 200.0)]
+    assert module.weight.grad is None
+
+
 def scores_by_epoch(monkeypatch, right: list[int]) -> list[dict[str, torch.Tensor]]:
     """Dev scores as wished: so many entities found in each document. Returns the weights of every epoch."""
     gold, seen, numbers = dev_documents(), [], iter(right)
@@ -90,6 +130,15 @@ def test_patience_ends_a_run_that_gets_no_better(monkeypatch, tmp_path):
     # resumed, it knows that its patience is spent
     wingspan.train(recipe, train=train_documents(3), dev=dev_documents(), output=tmp_path, device="cpu", resume=True)
     assert len(seen) == 4
+
+
+def test_an_epoch_that_is_only_as_good_is_kept_and_costs_patience(monkeypatch):
+    seen = scores_by_epoch(monkeypatch, [1, 3, 3, 3, 4])
+    recipe = tiny("baseline", epochs=5, patience=2)
+    model = wingspan.train(recipe, train=train_documents(3), dev=dev_documents(), device="cpu")
+    assert len(seen) == 4
+    found = model.learner.state_dict()
+    assert all(torch.equal(found[name], seen[3][name]) for name in found)
 
 
 def test_without_dev_the_last_epoch_is_kept():

@@ -110,11 +110,14 @@ def test_the_bar_needs_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_epochs_without_a_right_entity_get_advice_once() -> None:
+@pytest.mark.parametrize(
+    ("steps", "said"), [(100, "100 steps in all are few: take a smaller --batch-size"), (5000, "--l")]
+)
+def test_epochs_without_a_right_entity_get_advice_once(steps, said) -> None:
     out = io.StringIO()
     nothing = recognition(GOLD, [Document("d", "fever and cough")])
     with TrainingBar(Console(file=out, width=300, force_terminal=False)) as bar:
         for epoch in range(1, 6):
-            bar.update(Progress(Position(0, epoch, 0, epoch), 5, {"loss": 1.0}, nothing, True))
+            bar.update(Progress(Position(0, epoch, 0, epoch), steps, {"loss": 1.0}, nothing, True))
     assert out.getvalue().count("Nothing is right on dev yet.") == 1
-    assert "--learning-rate" in out.getvalue()
+    assert said in out.getvalue()

@@ -12,6 +12,7 @@ from wingspan.cli import app
 from wingspan.cli.options import Seed, Threads, use_threads
 from wingspan.corpora.demo import corpus, memorizer
 from wingspan.evaluation.scores import Scores, recognition
+from wingspan.views.console import program, say
 from wingspan.views.terminal import legend, show
 
 
@@ -61,10 +62,6 @@ def demo(
     for gold, predicted in zip(chosen, model.predict(chosen), strict=True):
         console.print(f"\n{predicted.id}", style="dim")
         show(predicted, console, gold=gold, labels=labels)
-    console.print(
-        "\nNext: wingspan train baseline --train YOUR.jsonl --dev DEV.jsonl --output runs/mine\n"
-        "      wingspan predict 'Some text.' --model runs/mine\n"
-        "      wingspan recipes        (all systems)",
-        highlight=False,
-        markup=False,
-    )
+    say(console, f"\nNext: {program()} train baseline --train YOUR.jsonl --dev DEV.jsonl --output runs/mine")
+    say(console, f"      {program()} predict 'Some text.' --model {output or 'runs/mine'}")
+    say(console, f"      {program()} recipes        (all systems)")

@@ -58,7 +58,7 @@ def train(
     from wingspan.training.choice import settle
     from wingspan.training.corpora import corpora_of
     from wingspan.training.run import TrainingJob, check_warm_start, prepare, quick_settings, train_seeds
-    from wingspan.views.console import first_process, say, write_json
+    from wingspan.views.console import first_process, program, say, write_json
 
     use_threads(threads)
     printed: Any = {"stderr": json == Path("-"), "quiet": not first_process()}
@@ -88,9 +88,10 @@ def train(
         figures = train_seeds(job, chosen, console)
     except KeyboardInterrupt:
         again = sys.argv[1:] if resume else [*sys.argv[1:], "--resume"]
-        say(console, f"Stopped. Go on from the last state with: {shlex.join(['wingspan', *again])}")
+        say(console, f"Stopped. Go on from the last state with: {shlex.join([program(), *again])}")
         raise
     folder = output if len(chosen) == 1 else output / f"seed-{chosen[0]}"
-    say(console, f"{folder}: the model. Next: wingspan predict 'Some text.' --model {shlex.quote(str(folder))}")
+    following = shlex.join([program(), "predict", "Some text.", "--model", str(folder)])
+    say(console, f"{folder}: the model. Next: {following}")
     if json is not None and figures is not None:
         write_json(figures, json)

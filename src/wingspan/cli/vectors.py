@@ -40,7 +40,7 @@ def vectors(
     min_count: Annotated[int, typer.Option(min=1, help="Leave out words that are rarer than this.")] = 5,
     lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case all words.")] = False,
     splitter: Annotated[
-        str, typer.Option(help="How to split text: words, alphanumeric, newswire, tweets, or whitespace.")
+        str, typer.Option(help="How to split text: words, alphanumeric, newswire, tweets, characters, or whitespace.")
     ] = "words",
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 25,
     seed: Annotated[int, typer.Option(min=0, help="With one thread, the same seed gives the same vectors.")] = 1,

@@ -25,6 +25,7 @@ _ADDRESS = r"(?:https?://|www\.)\S*[\p{L}\p{N}/]"
 _FLAGS = regex.VERSION1 | regex.VERBOSE | regex.IGNORECASE
 
 _ALPHANUMERIC = regex.compile(rf"[{_LETTER}\p{{Nd}}]++ | (?!\s)\X", _FLAGS)
+_CHARACTER = regex.compile(r"(?!\s)\X", _FLAGS)
 _NEWSWIRE = regex.compile(
     rf"""
       {_ADDRESS} | [@\#][\p{{L}}\p{{N}}_]++
@@ -68,16 +69,23 @@ def _found(pattern: "regex.Pattern[str]", text: str) -> Offsets:
     return np.array([match.span() for match in pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
 
 
+def find_characters(text: str) -> Offsets:
+    """Every visible character alone, digits and Latin letters too, as most Chinese corpora have it.  (W, 2)"""
+    return _found(_CHARACTER, text)
+
+
 CONVENTIONS: dict[str, Callable[[str], Offsets]] = {
     "alphanumeric": find_alphanumeric,
     "newswire": find_newswire,
     "tweets": find_tweets,
+    "characters": find_characters,
 }
 
 
 # Agreement with given words
 
 SAMPLE = 1000  # documents that are looked at, spread over all that have words
+HARDLY_ALIKE = 0.5  # a share of equal words below which a model does not work on raw text, as with words of Chinese
 
 
 class Agreement(NamedTuple):
@@ -100,9 +108,15 @@ class Agreement(NamedTuple):
         differ = 100 * (1 - self.share)
         if differ < 0.005:
             return f"Words: raw text is cut as the given words are ({self.splitter})."
+        follows = "so expect scores on raw text to be lower where they do."
+        if self.share < HARDLY_ALIKE:
+            follows = (
+                "so little will be found in raw text: give predict words that are cut like these, or train on text "
+                "without words (`wingspan convert IN OUT.doccano.jsonl` leaves them out)."
+            )
         return (
             f"Words: raw text is cut by the splitter {self.splitter!r}; {differ:.2f}% of the words differ from the "
-            "given ones, so expect scores on raw text to be lower where they do."
+            f"given ones, {follows}"
         )
 
 

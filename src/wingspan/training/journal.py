@@ -126,10 +126,17 @@ def _plain(value: Any) -> Any:
 
 
 MOST_EMPTY = 3  # epochs without a right entity, after which there is advice
-ADVICE = (
-    "Nothing is right on dev yet. A small corpus needs more epochs (--epochs) or a higher rate (--learning-rate); "
-    "check too that dev has the labels of train (wingspan validate)."
-)
+FEW_STEPS = 500  # of a whole training; the recipes that learn from scratch need about as many
+
+
+def advice(steps: int) -> str:
+    """What to try where nothing is right after some epochs of a training with so many steps."""
+    more = (
+        f"{steps} steps in all are few: take a smaller --batch-size, such as 4, or more --epochs"
+        if steps < FEW_STEPS
+        else "Take a higher --learning-rate or more --epochs"
+    )
+    return f"Nothing is right on dev yet. {more}; check too that dev has the labels of train (wingspan validate)."
 
 
 class TrainingBar:
@@ -201,4 +208,4 @@ class TrainingBar:
         if progress.scores is not None:
             self.empty = self.empty + 1 if headline(progress.scores) == 0 else 0
             if self.empty == MOST_EMPTY:
-                self.console.print(Text(ADVICE), soft_wrap=True)
+                self.console.print(Text(advice(steps)), soft_wrap=True)

@@ -4,6 +4,8 @@ import difflib
 import inspect
 import json
 import os
+import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,12 @@ def first_process() -> bool:
 def say(console: Console, line: str) -> None:
     """Prints a line without wrapping; nothing in it is markup, since names may look like it."""
     console.print(Text(line), soft_wrap=True)
+
+
+def program() -> str:
+    """What calls Wingspan in the user's shell: its name, or its path where the name is not found, as after `make`."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "wingspan" and shutil.which("wingspan") is None else "wingspan"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
