@@ -120,7 +120,7 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
     batch_size = (ON_CPU if model.device.type == "cpu" else ON_GPU).batch_size
     cut = clocked("sort", lambda: list(model._batches(pool, batch_size)))
     clocked("collate", lambda: [model.collate.inputs([pooled.sentence for pooled in batch]) for batch in cut])
-    with computing_in(model.number_type, model.device):
+    with computing_in(model.engine.number_type, model.device):
         asked = clocked("collate and device", lambda: [one for batch in cut for one in model._ask(batch, None)])
 
     def decoded() -> int:
@@ -147,7 +147,7 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
     for recipe, width in systems:
         model = untrained(recipe, given.encoder_folder, documents, width, device)
         for (kind, items), dtype in product(inputs.items(), types):
-            model.number_type = dtype
+            model.engine.number_type = dtype
             work = predicting(model, items, given.batch_size)
             floor = partial(floors[dtype], floors[dtype].ordered(items), FLOOR_BATCH[device])
             row = take_turns(floor, work, given.rounds, on_gpu=device == "cuda")

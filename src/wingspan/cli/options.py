@@ -1,5 +1,7 @@
 """Options that several commands share."""
 
+import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -39,12 +41,15 @@ Json = Annotated[Path | None, typer.Option(help="Write the figures to this file;
 
 def is_model(place: str | Path) -> bool:
     """Whether a folder holds a model."""
-    return (Path(place) / "recipe.json").is_file()
+    return any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
 
 
 def use_threads(threads: int | None) -> None:
-    """Limits the CPU threads of torch."""
-    if threads is not None:
+    """Limits the CPU threads of torch, and of onnxruntime, which may be there without it."""
+    if threads is None:
+        return
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    if find_spec("torch") is not None:
         import torch
 
         torch.set_num_threads(threads)
@@ -52,9 +57,11 @@ def use_threads(threads: int | None) -> None:
 
 def trusted(parts: list[Path] | None) -> list[str]:
     """Imports the user's files; returns the names of their modules."""
+    if not parts:
+        return []
     from wingspan.recipes import import_file
 
-    return [import_file(path).__name__ for path in parts or []]
+    return [import_file(path).__name__ for path in parts]
 
 
 def pairs(items: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:
