@@ -23,7 +23,7 @@ ComputeIn = Annotated[str, typer.Option(help="auto, float32, bfloat16 or int8; f
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
 MostSentences = Annotated[
-    int | None, typer.Option("--batch-size", min=1, help="The most sentences per batch; otherwise 32, more on a GPU.")
+    int | None, typer.Option("--batch-size", min=1, help="The most sentences per batch; otherwise by their length.")
 ]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]
 Parts = Annotated[
@@ -45,14 +45,15 @@ def is_model(place: str | Path) -> bool:
 
 
 def use_threads(threads: int | None) -> None:
-    """Limits the CPU threads of torch, and of onnxruntime, which may be there without it."""
+    """Limits the CPU threads of torch; of onnxruntime where there is no torch."""
     if threads is None:
         return
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    if find_spec("torch") is not None:
-        import torch
+    if find_spec("torch") is None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        return
+    import torch
 
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads)
 
 
 def trusted(parts: list[Path] | None) -> list[str]:

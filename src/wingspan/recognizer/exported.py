@@ -6,6 +6,7 @@ and a graph that names other files, or operators that onnxruntime does not have 
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from math import prod
@@ -149,7 +150,7 @@ def open_exported(
 
 
 class GraphEngine(Engine):
-    """A session of onnxruntime; its threads are those of OMP_NUM_THREADS, or else all cores."""
+    """A session of onnxruntime."""
 
     def __init__(self, path: Path, graph: bytes, labels: LabelSet, tokenize: Any, facts: GraphFacts) -> None:
         try:
@@ -160,7 +161,7 @@ class GraphEngine(Engine):
             ) from error
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # errors are raised anyway
-        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+        options.intra_op_num_threads = usual_threads()
         try:
             self.session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has a class for each status, all of them Exceptions
@@ -193,6 +194,12 @@ class GraphEngine(Engine):
             linkable = Linkable(fragments, left, right, distance, core, question.temperature)
         read = Read(question.inside, found_in(values, parts[0]), linkable)
         return Answer(lambda: read)
+
+
+def usual_threads() -> int:
+    """As many as torch uses, where it is loaded, or else as OMP_NUM_THREADS says; 0 for all cores."""
+    torch = sys.modules.get("torch")
+    return int(torch.get_num_threads() if torch is not None else os.environ.get("OMP_NUM_THREADS") or 0)
 
 
 OUTPUTS = ("won", "reached", "fragment")
