@@ -35,6 +35,7 @@ PAGES = (
     "conditional",
     "typed_spans",
     "leaks",
+    "export",
     "choosing",
 )
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
@@ -202,6 +203,20 @@ def segmenting() -> str:
         if "words_a_second" in row
     ]
     return markdown("what | words a second of CPU | before", lines)
+
+
+def onnx() -> str:
+    """Exported models beside their models: entities, scores, speed, and what 8 bits cost."""
+    lines = []
+    for row in rows("onnx"):
+        small = row["int8"]
+        same = f"{row['entities']:,}, {row['different']} differ | {row['largest']:.0e} | {row['cold_seconds'][0]:.2f} s"
+        speed = f"{row['torch_rate']:.0f} | {row['onnx_rate']:.0f} | ×{row['gain']:.2f}"
+        bits = f"{row['mb']:.1f} → {small['mb']:.1f} | ×{small['gain']:.2f} | {small['f1'] - row['f1']:+.2f}"
+        lines.append(f"`{row['recipe']}` | {row['encoder']} | {same} | {speed} | {bits}")
+    head = "recipe | encoder | entities | scores differ by | first entity after | torch, sentences/s | ONNX | gain"
+    head += " | int8, MB | int8 gain | F1"
+    return markdown(head, lines)
 
 
 def precision() -> str:
@@ -466,6 +481,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "long-documents": long_documents,
     "segmenting": segmenting,
     "precision": precision,
+    "onnx": onnx,
     "conditional": system_tables.conditional,
     "conditional-second": system_tables.conditional_second,
     "conditional-leaks": system_tables.conditional_leaks,

@@ -119,7 +119,7 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
         number += sentence is None
     cut = clocked("sort", lambda: list(model._batches(pool, None)))
     clocked("collate", lambda: [model.collate.inputs([pooled.sentence for pooled in batch]) for batch in cut])
-    with computing_in(model.number_type, model.device):
+    with computing_in(model.engine.number_type, model.device):
         asked = clocked("collate and device", lambda: [one for batch in cut for one in model._ask(batch, None)])
 
     def decoded() -> int:
@@ -146,7 +146,7 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
     for recipe, width in systems:
         model = untrained(recipe, given.encoder_folder, documents, width, device)
         for (kind, items), dtype in product(inputs.items(), types):
-            model.number_type = dtype
+            model.engine.number_type = dtype
             work = predicting(model, items, given.batch_size)
             floor_batch = given.floor_batch_size or FLOOR_BATCH[device]
             floor = partial(floors[dtype], floors[dtype].ordered(items), floor_batch)

@@ -57,7 +57,7 @@ def test_a_failed_save_leaves_the_old_model(saved_bert, tmp_path, folders, monke
     elif broken == "tokenizer":
         monkeypatch.setattr(PretrainedEncoder, "save_files", fail)
     elif broken == "card":
-        monkeypatch.setattr("wingspan.recognizer.model_card", fail)
+        monkeypatch.setattr("wingspan.checkpoint.model_card", fail)
     else:
         monkeypatch.setattr("os.replace", fail)
     other = untrained("bundling/seq", labels=("A",), encoder=partial(PretrainedEncoder, name=str(folders["bert"])))

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -67,6 +68,15 @@ class Tokenize(ABC):
     @abstractmethod
     def cut(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
         """The tokens of each word, at least one."""
+
+    def store(self, folder: Path) -> dict[str, Any]:
+        """What `restore` needs, as JSON data; larger things are files in the folder of an exported model."""
+        raise ValueError(f"{type(self).__name__} cannot be exported: it has no `store`")
+
+    @classmethod
+    def restore(cls, folder: Path, settings: Mapping[str, Any]) -> Self:
+        """The tokenizer of an exported model; ValueError for settings that are none."""
+        raise ValueError(f"{cls.__name__} cannot be restored")
 
     def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> Sequence[int]:
         """How many places of a window each word takes, so that windows respect `max_length`; one for each token."""

@@ -19,20 +19,20 @@ from wingspan.evaluation.calibration import Calibration
 from wingspan.files import atomic_path, atomic_write, brief, stored_object
 from wingspan.labels import LabelSet
 from wingspan.layers.allowance import allowance, weights_in
+from wingspan.model_folder import LABELS, labels_of
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
 from wingspan.recipe_json import as_json, from_json
 
 FORMAT = 1
 WEIGHTS = "model.safetensors"
-CALIBRATION = "calibration.json"
 
 
 def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> None:
     """Writes what prediction needs and no more: objectives that do not predict are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "recipe.json", {"format": FORMAT, "recipe": as_json(recipe)})
-    write_json(folder / "labels.json", labels.to_dict())
+    write_json(folder / LABELS, labels.to_dict())
     try:
         learner.model.encoder.save_files(folder)
     except Exception as error:
@@ -63,11 +63,7 @@ def load(
     recipe = from_json(saved.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
-    stored = stored_object(folder / "labels.json")
-    try:
-        labels = LabelSet.from_dict(stored)
-    except ValueError as error:
-        raise ValueError(f"{folder / 'labels.json'}: damaged ({error}); copy or train the model again") from None
+    labels = labels_of(folder)
     part: Any = recipe.encoder
     with reading_weights(folder / weights):
         size = weights_in(folder / weights)

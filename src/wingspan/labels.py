@@ -6,7 +6,7 @@ there is one block for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,22 @@ from typing import Any
 import numpy as np
 
 from wingspan.text import Document
+
+Thresholds = float | Mapping[str, float] | None
+"""The least score of entities: of all labels, or by label; None leaves it to the model."""
+
+
+def threshold_of(label: str | None, thresholds: Thresholds) -> float | None:
+    """The threshold of a label, or None."""
+    if thresholds is None or isinstance(thresholds, float | int):
+        return thresholds
+    return thresholds.get(label or "")
+
+
+def thresholds_of(labels: Sequence[str | None], thresholds: Thresholds, usual: float) -> list[float]:
+    """The threshold of each label, or the usual one."""
+    return [usual if low is None else low for low in (threshold_of(label, thresholds) for label in labels)]
+
 
 ClassTable = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -25,10 +25,10 @@ from wingspan.encoders import Encoder
 from wingspan.evaluation.scores import Protocol
 from wingspan.heads import Head
 from wingspan.heads.feedforward import FeedForwardHead
-from wingspan.labels import LabelSet
+from wingspan.labels import LabelSet, Thresholds
 from wingspan.layers.schedules import Moment
 from wingspan.model import Scorer, SpanModel
-from wingspan.objectives import Objective, Sizes, Thresholds
+from wingspan.objectives import Objective, Sizes
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
@@ -164,6 +164,12 @@ class Recipe:
     def reader(self) -> str:
         """The term that predicts entities in one piece."""
         return "spans" if self.read_with == "links" else self.read_with
+
+    @property
+    def one_label(self) -> bool:
+        """Whether the term that predicts gives a span one label at most."""
+        settings: Mapping[str, object] = getattr(self.terms[self.reader].objective, "keywords", {})
+        return self.reader == "spans" and settings.get("link", "softmax") == "softmax"
 
     @property
     def ceiling(self) -> int | None:

@@ -40,7 +40,7 @@ ARGUMENTS = {
 # outputs that are folders, or beside no file that is read
 OTHERS = {
     *(("train", "output"), ("demo", "output"), ("info", "json"), ("calibrate", "output"), ("analyze", "output")),
-    *(("experiment", "output"), ("tune", "output"), ("split", "output")),
+    *(("experiment", "output"), ("tune", "output"), ("split", "output"), ("export", "output")),
 }
 
 

@@ -219,6 +219,24 @@ TABLE: dict[str, dict[str, Reaches]] = {
         ),
         "batch_size": Reaches(f"{CALIBRATE} --batch-size 5", PREDICT, "batch_size", 5),
     },
+    "export": {
+        **parameters(
+            "wingspan.export:export",
+            "export {model} {out}/onnx --texts {dev}",
+            int8=("--int8", True),
+        ),
+        "model": Reaches("export {model} {out}/onnx", LOAD, "name", "{model}"),
+        "parts": parts("export {model} {out}/onnx"),
+        "threads": threads("export {model} {out}/onnx"),
+        "output": Reaches("export {model} {out}/onnx", "wingspan.export:export", "folder", "{out}/onnx"),
+        "texts": Reaches("export {model} {out}/onnx --texts {dev}", "wingspan.cli.export:read", "path", "{dev}"),
+        "format": Reaches(
+            "export {model} {out}/onnx --texts {dev} --format jsonl", "wingspan.cli.export:read", "format", "jsonl"
+        ),
+        "first": Reaches(
+            "export {model} {out}/onnx --first 3", "wingspan.export:export", lambda call: len(call.texts), 3
+        ),
+    },
     "score": {
         **json(SCORE, "wingspan.cli.score"),
         "gold": Reaches(SCORE, "wingspan.cli.score:read", "path", "{gold}"),

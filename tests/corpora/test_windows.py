@@ -15,13 +15,13 @@ import torch
 from trainings import tiny
 from wingspan.corpora.segment import Segmenting, place
 from wingspan.encoders import Encoder, Words
-from wingspan.encoders.hashed import FEATURES, HashedTokenize, features
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.labels import LabelSet
 from wingspan.recipe import assemble
 from wingspan.recognizer import Recognizer
 from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document, Span
+from wingspan.tokenizing.hashed import FEATURES, HashedTokenize, features
 
 ALPHABET = ("o", "b", "i", "e")
 

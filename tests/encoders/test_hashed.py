@@ -5,8 +5,9 @@ import pytest
 import torch
 from tiny import of_length, sentence
 
-from wingspan.encoders.hashed import FEATURES, HashedEncoder, features
+from wingspan.encoders.hashed import HashedEncoder
 from wingspan.model import tensors
+from wingspan.tokenizing.hashed import FEATURES, features
 
 SENTENCE = sentence("Aspirin lowers BRCA1 levels in 3 of 10 mice .")
 
@@ -43,7 +44,7 @@ def test_padding_and_other_sentences_change_nothing(encoder):
 
 def test_features_are_the_same_in_every_process():
     # Python's own hash of strings differs from process to process; this must not
-    code = "from wingspan.encoders.hashed import features; print(features('Aspirin'), features('été'))"
+    code = "from wingspan.tokenizing.hashed import features; print(features('Aspirin'), features('été'))"
     seen = {
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True

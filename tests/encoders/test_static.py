@@ -10,9 +10,10 @@ from tiny import sentence
 
 import wingspan
 from trainings import FAST, dev_documents, entities, train_documents
-from wingspan.encoders.static import StaticEncoder, bucket_of, buckets_of
+from wingspan.encoders.static import StaticEncoder
 from wingspan.model import tensors
 from wingspan.recipes import find
+from wingspan.tokenizing.static import bucket_of, buckets_of
 from wingspan.training.fit import fit
 from wingspan.training.run import with_encoder
 

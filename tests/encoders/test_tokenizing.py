@@ -12,10 +12,10 @@ from old_collate import collated
 from tiny import sentence
 
 from wingspan import batch
-from wingspan.encoders.hashed import HashedTokenize
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.encoders.static import StaticTokenize
 from wingspan.text import Sentence, Span
+from wingspan.tokenizing.hashed import HashedTokenize
+from wingspan.tokenizing.static import StaticTokenize
 
 WORDS = st.sampled_from(
     ["the", "Drugs", "IN", "genexys", "12", ".", "\u200b", "été", "x" * 400, "\ud800", "[MASK]", "🧬"]

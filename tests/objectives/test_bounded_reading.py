@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainings import train_documents, untrained
-from wingspan.model import fetch
 from wingspan.objectives import limits, where
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.tagging import runs
@@ -19,8 +18,7 @@ from wingspan.text import Sentence
 
 
 def bounded(model, sentences: list[Sentence], threshold, bounded: bool):
-    read, _ = model._read(sentences, threshold, bounded=bounded)
-    return fetch(read)()
+    return model._read(sentences, threshold, bounded=bounded).read()
 
 
 SIGMOID = {"terms": {"spans": Term(partial(Classification, link="sigmoid", most_labels=1))}}

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from wingspan.batch import SHAPES, Inputs, Tokenize, shape_of, within
-from wingspan.encoders.hashed import FEATURES, HashedTokenize
-from wingspan.encoders.static import StaticTokenize
-from wingspan.encoders.tokenize import PieceTokenize
 from wingspan.text import Sentence
+from wingspan.tokenizing.hashed import FEATURES, HashedTokenize
+from wingspan.tokenizing.pieces import PieceTokenize
+from wingspan.tokenizing.static import StaticTokenize
 
 
 def collated(tokenize: Tokenize, sentences: Sequence[Sentence]) -> Inputs:

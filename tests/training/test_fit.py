@@ -61,8 +61,8 @@ def test_one_segmentation_gives_the_sentences_of_training_and_of_prediction(misa
     encoder = recipe.encoder()
     found = cut_documents(recipe, encoder, documents)
     assert found.training == list(segment_all(arranged(documents, fragments), cut, encoder.tokenize.table))
-    counted = count_coverage(found.census, found.prediction, recipe, encoder)
-    assert counted == coverage_of(recipe, encoder, documents)
+    counted = count_coverage(found.census, found.prediction, recipe, encoder.tokenize)
+    assert counted == coverage_of(recipe, encoder.tokenize, documents)
     assert counted.lost["cut"] >= 1  # the entity across two sentences
     limits = {"max_width": 4, "overlap": "any", "tables": encoder.tokenize.table}
     assert counted == measure_coverage(documents, cut, **limits, one_label_per_span=True)

@@ -76,7 +76,7 @@ def test_entities_wider_than_the_grid_are_found(trained):
 
 def test_coverage_knows_that_width_is_no_limit(trained):
     gold = with_wide_entities(5, seed=3)
-    lost = {name: coverage_of(m.recipe, m.learner.model.encoder, gold).lost for name, m in trained.items()}
+    lost = {name: coverage_of(m.recipe, m.engine.tokenize, gold).lost for name, m in trained.items()}
     assert lost == {"grid": {"too_wide": 5}, "proposals": {}}
 
 

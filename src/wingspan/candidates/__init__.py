@@ -4,7 +4,6 @@ Everything after the encoder sees `Candidates`: lists of (start, end), or the de
 """
 
 from abc import ABC, abstractmethod
-from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from wingspan.batch import Gold, Inputs
 from wingspan.encoders import Encoder, Words
+from wingspan.layers.tracing import cached, exporting
 
 
 class Candidates(NamedTuple):
@@ -54,9 +54,9 @@ class Grid(CandidatePolicy):
 
     def forward(self, inputs: Inputs, words: Words, gold: Gold | None = None) -> Candidates:
         """The dense grid; M = L * W."""
-        length = inputs.unit_mask.shape[1]
-        width = min(self.max_width, length)
-        start, end = (part.expand(len(inputs.unit_mask), -1) for part in cells(length, width, inputs.unit_mask.device))
+        batch, length = inputs.unit_mask.shape
+        width = self.max_width if exporting() else min(self.max_width, length)  # a graph gets rows that are long enough
+        start, end = (part.expand(batch, -1) for part in cells(length, width, inputs.unit_mask.device))
         if self.within_words and gold is not None:
             ends = F.pad(inputs.unit_mask, (0, width - 1)).unfold(1, width, 1)  # (B, L, W)
             mask = (inputs.unit_mask[:, :, None] & ends).flatten(1) & counts(start, end, inputs)
@@ -65,7 +65,7 @@ class Grid(CandidatePolicy):
         return Candidates(start, end, mask, width)
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def cells(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Starts and ends of the grid, start by start; cached, because on a GPU every call counts.  (L * W,)"""
     with torch.inference_mode(False):  # cached tensors may be used in training later

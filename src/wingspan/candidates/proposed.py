@@ -1,7 +1,6 @@
 """The best spans of any width, by a cheap score of their first and last unit."""
 
 import math
-from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +10,7 @@ from wingspan.batch import Gold, Inputs
 from wingspan.candidates import CandidatePolicy, Candidates, counts, repeated, same_spans
 from wingspan.encoders import Encoder, Words
 from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.tracing import cached, exporting
 
 
 class Proposed(CandidatePolicy):
@@ -98,7 +98,8 @@ def choose(scores: Tensor, inputs: Inputs, budget: float) -> Candidates:
     best, at = scores.flatten(1).topk(most, dim=1)  # (B, K)
     quota = (inputs.opens.sum(1, keepdim=True) * budget - 1e-4).ceil().clamp(min=1)  # (B, 1)
     mask = (torch.arange(most, device=scores.device) < quota) & (best > -torch.inf)
-    return Candidates(at // length, at % length + 1, mask, None)
+    start = at // length
+    return Candidates(start, at - start * length + 1, mask, None)
 
 
 def likely(best: Candidates, threshold: float) -> Candidates:
@@ -107,6 +108,8 @@ def likely(best: Candidates, threshold: float) -> Candidates:
     assert scores is not None
     chance = scores.flatten(1).gather(1, best.start * scores.shape[1] + best.end - 1).sigmoid()
     mask = best.mask & (chance >= threshold)
+    if exporting():
+        return best._replace(mask=mask)
     longest = max(int(mask.sum(1).max()), 1)
     start, end, mask = (part[:, :longest] for part in (best.start, best.end, mask))
     return Candidates(start, end, mask, None, scores)
@@ -125,7 +128,7 @@ def gated_sums(inside: Tensor, left: Tensor, right: Tensor) -> Tensor:
 BUCKETS = 24  # half octaves: widths up to 4,096 units are distinguished
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def pairs(length: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """The width of all pairs of first and last unit, its bucket, and whether they are in order; cached.  (L, L) each"""
     with torch.inference_mode(False):

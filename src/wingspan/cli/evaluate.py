@@ -65,7 +65,7 @@ def evaluate(
         gold, scored_labels = mapped_gold(gold, dataset, read_label_map(label_map))
         dataset = None
     known = recognizer.labels.asked_for(dataset)
-    coverage = coverage_of(recognizer.recipe, recognizer.learner.model.encoder, gold)
+    coverage = coverage_of(recognizer.recipe, recognizer.engine.tokenize, gold)
     figures = {"proposals": proposal_recall(recognizer, gold)} if proposes(recognizer) else {}
     for line in (*coverage.lines(), *map(proposals_line, figures.values())):
         say(console, line)

@@ -1,5 +1,7 @@
 """Options that several commands share."""
 
+import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -39,22 +41,28 @@ Json = Annotated[Path | None, typer.Option(help="Write the figures to this file;
 
 def is_model(place: str | Path) -> bool:
     """Whether a folder holds a model."""
-    return (Path(place) / "recipe.json").is_file()
+    return any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
 
 
 def use_threads(threads: int | None) -> None:
-    """Limits the CPU threads of torch."""
-    if threads is not None:
-        import torch
+    """Limits the CPU threads of torch; of onnxruntime where there is no torch."""
+    if threads is None:
+        return
+    if find_spec("torch") is None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        return
+    import torch
 
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads)
 
 
 def trusted(parts: list[Path] | None) -> list[str]:
     """Imports the user's files; returns the names of their modules."""
+    if not parts:
+        return []
     from wingspan.recipes import import_file
 
-    return [import_file(path).__name__ for path in parts or []]
+    return [import_file(path).__name__ for path in parts]
 
 
 def pairs(items: list[str] | None, option: str, example: str = "train.epochs=3") -> dict[str, str]:

@@ -51,6 +51,7 @@ def info(model: ModelName, json: Json = None, parts: Parts = None) -> None:
 
 def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
     """The model's recipe, labels, size and facts about its training, as plain data."""
+    from wingspan.recipe import Recipe
     from wingspan.recipe_json import as_json
     from wingspan.recognizer import Recognizer
 
@@ -63,9 +64,9 @@ def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, An
         "max_width": recipe.max_width,
         "overlap": recipe.overlap,
         "read_with": recipe.read_with,
-        "encoder": as_json(recipe.encoder),
+        "encoder": as_json(recipe.encoder) if isinstance(recipe, Recipe) else "exported",
         "max_length": recipe.segments.max_length,
-        "parameters": sum(parameter.numel() for parameter in recognizer.learner.parameters()),
+        "parameters": recognizer.engine.parameters,
         "calibration": recognizer.calibration.to_dict() if recognizer.calibration else None,
         **recognizer.facts,
     }

@@ -3,54 +3,13 @@
 Cf. hash embeddings in spaCy's tok2vec (Miranda et al. 2022): no vocabulary is fitted; new words share their affixes.
 """
 
-import zlib
-from collections.abc import Sequence
-from itertools import groupby
-
 import torch
 from torch import Tensor, nn
 
-from wingspan.batch import Inputs, Tokenize
-from wingspan.corpora.words import kind
+from wingspan.batch import Inputs
 from wingspan.encoders import Encoder, Words
 from wingspan.layers.lstm import BiLSTM
-
-FEATURES = 10
-LONGEST = 64  # characters of a word that are used, so that a 300,000-character "word" costs no more than its affixes
-
-
-def features(word: str) -> tuple[int, ...]:
-    """The hashed features of one word, as 31-bit numbers; the encoder takes them modulo its table."""
-    head, tail = word[:LONGEST], word[-LONGEST:]
-    low, end = head.lower(), tail.lower()
-    pattern = "".join(key for key, _ in groupby(map(kind, head)))
-    named = (
-        f"w{head}",
-        f"l{low}" if len(word) <= LONGEST else "l",
-        *(f"p{low[:n]}" for n in (2, 3, 4)),
-        *(f"s{end[-n:]}" for n in (2, 3, 4)),
-        f"x{pattern}",
-        f"n{min(len(word), 12)}{head[:1]}",
-    )
-    return tuple(zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF for name in named)
-
-
-class HashedTokenize(Tokenize):
-    """Words to feature hashes: each word has `FEATURES` tokens, one after the other."""
-
-    fewest_tokens = FEATURES
-
-    def __init__(self, buckets: int, max_length: int) -> None:
-        self.buckets = buckets
-        self.max_length = max_length
-
-    def cut(self, words: Sequence[str]) -> list[list[int]]:
-        """The features of each word."""
-        return [[number % self.buckets for number in features(word)] for word in words]
-
-    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> list[int]:
-        """A word is one unit, however long."""
-        return [1] * len(words)
+from wingspan.tokenizing.hashed import FEATURES, HashedTokenize
 
 
 class HashedEncoder(Encoder):

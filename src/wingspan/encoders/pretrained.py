@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from wingspan.batch import SHAPES, Inputs
 from wingspan.encoders import Encoder, Words, loading
 from wingspan.encoders.lora import MARK, Lora, merge, merged, put_in
-from wingspan.encoders.tokenize import CorpusToken, PieceTokenize
 from wingspan.layers.autocast import at_least_float32, working_type
 from wingspan.layers.bert_blocks import attention_bias, bert_shaped, call_fused
 from wingspan.layers.corpus import CorpusTokens
 from wingspan.layers.pooling import Pooling, pool_pieces
+from wingspan.tokenizing.pieces import CorpusToken, PieceTokenize
 
 Precision = Literal["float32", "bfloat16", "float16"]
 

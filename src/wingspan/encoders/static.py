@@ -6,70 +6,27 @@ The words of a model are fixed before training and stored with it: a saved model
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
-from zlib import crc32
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wingspan.batch import Inputs, Tokenize
+from wingspan.batch import Inputs
 from wingspan.encoders import Encoder, Words
 from wingspan.encoders.loading import open_named, open_tokenizer, quiet, reading
-from wingspan.encoders.tokenize import PieceTokenize
-from wingspan.encoders.vectors import Case, WordVectors, open_vectors
+from wingspan.encoders.vectors import WordVectors, open_vectors
 from wingspan.files import stored_object
 from wingspan.layers.lstm import InContext
 from wingspan.layers.pooling import pool_pieces
 from wingspan.text import Sentence
+from wingspan.tokenizing.pieces import PieceTokenize
+from wingspan.tokenizing.static import VOCABULARY, Case, StaticTokenize, Unknown
 
-Unknown = Literal["zero", "random", "mean", "hashed"]
 UNKNOWN_WORDS = ("<unk>", "<UNK>", "[UNK]")
 RANDOM_SPREAD = 0.1
-VOCABULARY = "vocabulary.json"
-
-
-class StaticTokenize(Tokenize):
-    """Words to rows of the tables, in this order: learned words, the unknown word, buckets, other words."""
-
-    def __init__(self, unknown: Unknown, case: Case, buckets: int, max_length: int) -> None:
-        self.unknown, self.case = unknown, case
-        self.buckets = buckets if unknown in ("random", "hashed") else 0
-        self.max_length = max_length
-        self.learn((), ())
-
-    def learn(self, learned: Sequence[str], fixed: Sequence[str]) -> None:
-        """Sets the words that have rows."""
-        self.num_learned = self.padding = len(learned)
-        self.forget()  # other words have other rows
-        self.rows = {word: row for row, word in enumerate(learned)}
-        self.rows |= {word: len(learned) + 1 + self.buckets + at for at, word in enumerate(fixed)}
-
-    def cut(self, words: Sequence[str]) -> list[tuple[int, ...]]:
-        """The rows of each word: one, or several if it is unknown and hashed."""
-        return [self._rows_of(word) for word in words]
-
-    def _rows_of(self, word: str) -> tuple[int, ...]:
-        row = self.rows.get(word) if self.case != "lower" else None
-        if row is None and self.case != "exact":
-            row = self.rows.get(word.lower())
-        return (row,) if row is not None else tuple(self.num_learned + at for at in self.stand_ins(word))
-
-    def stand_ins(self, word: str) -> tuple[int, ...]:
-        """The rows for an unknown word, counted from the row of the unknown word."""
-        if self.unknown == "random":
-            return (1 + bucket_of(word, self.buckets),)
-        if self.unknown == "hashed":
-            plain = word if self.case == "exact" else word.lower()
-            return tuple(1 + bucket for bucket in buckets_of(plain, self.buckets))
-        return (0,)
-
-    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> list[int]:
-        """A word is one unit, however many rows it has."""
-        return [1] * len(words)
 
 
 class StaticEncoder(Encoder):
@@ -251,20 +208,3 @@ class StaticPieces(Encoder):
         """The tokenizer's files, and the shape of the table."""
         self.tokenizer.save_pretrained(folder)
         (folder / VOCABULARY).write_text(json.dumps({"table": list(self.table.weight.shape)}), encoding="utf-8")
-
-
-LENGTHS = (3, 4, 5)
-LONGEST = 64  # characters of a word that are used
-
-
-@lru_cache(maxsize=200_000)
-def buckets_of(word: str, count: int) -> tuple[int, ...]:
-    """The buckets of a word's n-grams, with its start and end marked; each once."""
-    marked = f"<{word[:LONGEST]}>"
-    grams = {marked[at : at + n] for n in LENGTHS for at in range(max(1, len(marked) - n + 1))}
-    return tuple(sorted({bucket_of(gram, count) for gram in grams}))
-
-
-def bucket_of(text: str, count: int) -> int:
-    """The bucket of a text, the same in every process."""
-    return crc32(text.encode("utf-8", "surrogatepass")) % count

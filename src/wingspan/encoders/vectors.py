@@ -9,18 +9,19 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wingspan.files import open_bytes, read_lines
+from wingspan.tokenizing.static import Case
 
 __all__ = ["Vector", "WordVectors", "nearest", "open_vectors", "read_vectors"]
 
 Vector = NDArray[np.float32]
-Case = Literal["exact", "lower", "both"]
+
 """How a word is looked up: as written, lower-cased, or as written and otherwise lower-cased."""
 WordRows = tuple[list[str], Vector]  # n words in a row and their vectors, (n, size)
 

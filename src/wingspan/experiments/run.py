@@ -37,7 +37,7 @@ from wingspan.experiments.results import ResultTable, make_table, p_values, prov
 from wingspan.files import atomic_write
 from wingspan.recipe import expect, made_by, must_recognize
 from wingspan.recipe_json import as_json
-from wingspan.recognizer import usable_device
+from wingspan.recognizer.torch_engine import usable_device
 from wingspan.text import corpus_fingerprint
 from wingspan.training.corpora import Corpora, corpora_of, gather, lexicon_of
 from wingspan.training.fit import coverage_of
@@ -287,7 +287,7 @@ def carry_out(assignment: Assignment) -> tuple[dict[str, Any], dict[str, tuple[C
         if plan.keep_predictions:
             write_predictions(predicted, plan.output / "predictions" / f"{assignment.id}.{part}.jsonl")
         strict = recognition(parts[part], predicted)
-        coverage = coverage_of(model.recipe, model.learner.model.encoder, parts[part])
+        coverage = coverage_of(model.recipe, model.engine.tokenize, parts[part])
         scores[part] = replace(strict, coverage={**strict.coverage, **coverage.to_dict()})
     if plan.keep_models:
         model.save_pretrained(plan.output / "models" / assignment.id)

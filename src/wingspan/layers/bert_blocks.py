@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from wingspan.layers.autocast import Weights, cast_together, type_to_learn_in
+from wingspan.layers.tracing import exporting
 
 WeightBias = tuple[Tensor, Tensor]  # weight and bias
 PartWeights = dict[str, list[Weights]]  # by part: weights and biases
@@ -208,6 +209,8 @@ def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
 
     Its rows are a multiple of 16 numbers apart; otherwise attention would copy it in every layer.
     """
+    if exporting():
+        return torch.zeros_like(held, dtype=dtype).masked_fill(~held, -torch.inf).unsqueeze(1)
     *front, words = held.shape
     room = held.new_zeros((*front, aligned(words)), dtype=dtype)
     return room[..., :words].masked_fill_(~held, -torch.inf).unsqueeze(1)
@@ -225,7 +228,7 @@ def distance_bias(table: Tensor, start: Tensor, bias: Tensor) -> Tensor:
     """
     words = bias.shape[-1]
     at = torch.arange(aligned(words), device=start.device)
-    learned = F.embedding(buckets(at - start[: len(bias), :, None], len(table)), table)  # (R, N, aligned, heads)
+    learned = F.embedding(buckets(at - start[: bias.shape[0], :, None], len(table)), table)  # (R, N, aligned, heads)
     room = learned.permute(0, 3, 1, 2).to(bias.dtype, memory_format=torch.contiguous_format)
     return (room + F.pad(bias, (0, room.shape[-1] - words)))[..., :words]
 
@@ -245,7 +248,7 @@ def run_layer(layer: Layer, spans: Tensor, bias: Tensor, training: bool) -> Tens
     Spans are rows of one matrix: each further axis would cost two more views per product, forward and backward.
     """
     form, weights = layer.form, layer.weights
-    shape = len(layer.key), bias.shape[2], form.heads, spans.shape[1] // form.heads  # R, N, heads, D / heads
+    shape = layer.key.shape[0], bias.shape[2], form.heads, spans.shape[1] // form.heads  # R, N, heads, D / heads
     query = F.linear(spans, *weights["attention.self.query"]).view(shape).transpose(1, 2)
     read = attend(form, query, layer.key, layer.value, bias, training)
     return digest(form, weights, spans, read, training)

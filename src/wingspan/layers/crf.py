@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.tracing import carried
 
 
 class LinearChain(nn.Module):
@@ -41,39 +42,52 @@ class LinearChain(nn.Module):
 
     def viterbi(self, scores: Tensor, mask: Tensor) -> Tensor:
         """The best path of each sentence and layer.  -> (B, G, L)"""
-        scores = at_least_float32(scores)
-        best = self.first + scores[:, :, 0]  # (B, G, K)
-        pointers = []
-        identity = torch.arange(scores.shape[-1], device=scores.device).expand_as(best)
-        for at in range(1, scores.shape[2]):
+        emitted, real = by_word(at_least_float32(scores), mask)
+        identity = torch.arange(scores.shape[-1], device=scores.device)
+
+        def onwards(best: Tensor, word: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
             step, pointer = (best.unsqueeze(-1) + self.transitions).max(-2)  # over the previous tag
-            real = mask[:, at, None, None]
-            best = torch.where(real, step + scores[:, :, at], best)
-            pointers.append(torch.where(real, pointer, identity))  # past the end, each tag points to itself
+            # past the end, each tag points to itself
+            return torch.where(word[1], step + word[0], best), torch.where(word[1], pointer, identity)
+
+        def back(tag: Tensor, pointer: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+            before = pointer[0].gather(-1, tag.unsqueeze(-1)).squeeze(-1)
+            return before, before
+
+        best, pointers = carried(onwards, self.first + emitted[0], (emitted[1:], real[1:]))
         tag = (best + self.last).argmax(-1)  # (B, G)
-        path = [tag]
-        for pointer in reversed(pointers):
-            tag = pointer.gather(-1, tag.unsqueeze(-1)).squeeze(-1)
-            path.append(tag)
-        return torch.stack(path[::-1], -1)
+        _, path = carried(back, tag, (pointers,), backwards=True)
+        return torch.cat([path, tag.unsqueeze(0)]).permute(1, 2, 0)
 
     def marginals(self, scores: Tensor, mask: Tensor) -> Tensor:
         """p(tag at word) by forward and backward sums.  -> (B, G, L, K)"""
         scores = at_least_float32(scores)
-        alphas = self._forward(scores, mask)
-        beta = self.last.expand_as(alphas[0])
-        betas = [beta]
-        for at in range(scores.shape[2] - 1, 0, -1):
-            step = torch.logsumexp(self.transitions + (scores[:, :, at] + beta).unsqueeze(-2), -1)
-            beta = torch.where(mask[:, at, None, None], step, beta)
-            betas.append(beta)
-        return (torch.stack(alphas, 2) + torch.stack(betas[::-1], 2)).softmax(-1)
+        emitted, real = by_word(scores, mask)
 
-    def _forward(self, scores: Tensor, mask: Tensor) -> list[Tensor]:
-        alpha = self.first + scores[:, :, 0]  # (B, G, K)
-        alphas = [alpha]
-        for at in range(1, scores.shape[2]):
-            step = torch.logsumexp(alpha.unsqueeze(-1) + self.transitions, -2) + scores[:, :, at]
-            alpha = torch.where(mask[:, at, None, None], step, alpha)
-            alphas.append(alpha)
-        return alphas
+        def backwards(beta: Tensor, word: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+            step = torch.logsumexp(self.transitions + (word[0] + beta).unsqueeze(-2), -1)
+            beta = torch.where(word[1], step, beta)
+            return beta, beta
+
+        last = self.last.expand_as(emitted[0])
+        _, betas = carried(backwards, last, (emitted[1:], real[1:]), backwards=True)
+        alphas = self._forward(scores, mask)
+        return (alphas + torch.cat([betas, last.unsqueeze(0)])).softmax(-1).permute(1, 2, 0, 3)
+
+    def _forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """The log of the sum over all paths up to each word and tag.  -> (L, B, G, K)"""
+        emitted, real = by_word(scores, mask)
+
+        def onwards(alpha: Tensor, word: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+            step = torch.logsumexp(alpha.unsqueeze(-1) + self.transitions, -2) + word[0]
+            alpha = torch.where(word[1], step, alpha)
+            return alpha, alpha
+
+        first = self.first + emitted[0]  # (B, G, K)
+        _, alphas = carried(onwards, first, (emitted[1:], real[1:]))
+        return torch.cat([first.unsqueeze(0), alphas])
+
+
+def by_word(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores and mask word by word.  -> (L, B, G, K), (L, B, 1, 1)"""
+    return scores.permute(2, 0, 1, 3), mask.T[:, :, None, None]

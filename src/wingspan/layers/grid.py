@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wingspan.layers.autocast import at_least_float32
+from wingspan.layers.tracing import exporting, most_units
 
 
 def windows(words: Tensor, width: int) -> Tensor:
@@ -36,8 +37,18 @@ def max_words(words: Tensor, width: int) -> Tensor:
     """The maximum of each span's words, dimension by dimension.  (B, L, D) -> (B, L, W, D)"""
     if words.is_cuda:
         return windows(words, width).cummax(2).values  # one launch each way; small batches wait for launches
+    if exporting():
+        return running_maxima(words, width)
     widest: Tensor = RunningMax.apply(words, width)  # type: ignore[no-untyped-call]
     return widest
+
+
+def running_maxima(words: Tensor, width: int) -> Tensor:
+    """The same for a graph, which has nothing to write into."""
+    columns = [words]
+    for step in range(1, width):
+        columns.append(torch.maximum(columns[-1], F.pad(words, (0, 0, 0, step))[:, step:]))
+    return torch.stack(columns, 2)
 
 
 class RunningMax(torch.autograd.Function):
@@ -77,8 +88,14 @@ def add_maxima(base: Tensor, words: Tensor, weight: Tensor, width: int) -> Tenso
         widest = max_words(words, width)
         flat = base.expand(*widest.shape[:3], -1).flatten(0, 2)
         return torch.addmm(flat, widest.flatten(0, 2), weight).view(*widest.shape[:3], -1)  # sum and product at once
-    out = base.expand(*words.shape[:2], width, -1).contiguous()  # no copy if it is already large enough
     widest = words
+    if exporting():  # a graph has nothing to write into
+        columns = [widest @ weight]
+        for step in range(1, width):
+            widest = torch.maximum(widest[:, :-1], words[:, step:])
+            columns.append(F.pad(widest @ weight, (0, 0, 0, step)))
+        return base + torch.stack(columns, 2)
+    out = base.expand(*words.shape[:2], width, -1).contiguous()  # no copy if it is already large enough
     for step in range(min(width, words.shape[1])):
         widest = torch.maximum(widest[:, : words.shape[1] - step], words[:, step:])
         out[:, : widest.shape[1], step] += widest @ weight
@@ -116,14 +133,15 @@ def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None 
 def over_ranges(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     """Maxima over listed spans: two overlapping power-of-two blocks each.  -> (B, M, D)"""
     levels, step, length = [words], 1, words.shape[1]
-    while 2 * step <= length:
-        levels.append(torch.maximum(levels[-1][:, :-step], levels[-1][:, step:]))
+    while 2 * step <= most_units(length):
+        following = F.pad(levels[-1], (0, 0, 0, step))[:, step:]
+        levels.append(torch.maximum(levels[-1], following))
         step *= 2
-    table = torch.cat(levels, 1)  # level k holds the maxima of 2^k words, from L - 2^k + 1 places
-    width = (end - start).clamp(min=1)
-    level = (torch.frexp(width.float()).exponent - 1).clamp(max=len(levels) - 1)  # floor(log2(width))
-    block = torch.ones_like(width) << level
-    base = level * (length + 1) - block + 1  # where the level starts
+    table = torch.cat(levels, 1)  # level k holds the maxima of 2^k words, from L places
+    powers = 2 ** torch.arange(1, len(levels), device=start.device)
+    reached = (end - start).unsqueeze(-1) >= powers  # (B, M, levels - 1)
+    level, block = reached.sum(-1), 1 + (reached * powers).sum(-1) // 2
+    base = level * length
     return torch.maximum(pick(table, base + start), pick(table, base + end - block))
 
 

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wingspan.layers.tracing import exporting
+
 
 class BiLSTM(nn.Module):
     """(B, L, D) -> (B, L, 2 * hidden)."""
@@ -21,11 +23,33 @@ class BiLSTM(nn.Module):
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """States of both directions side by side; rows past a length are meaningless."""
+        if exporting():
+            return both_directions(self, vectors, lengths)
         at = torch.arange(vectors.shape[1], device=lengths.device).expand(len(lengths), -1)
         mirror = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at).unsqueeze(-1)  # (B, L, 1)
         ahead, _ = self.forwards(vectors)
         back, _ = self.backwards(vectors.gather(1, mirror.expand_as(vectors)))
         return torch.cat([ahead, back.gather(1, mirror.expand_as(back))], -1)
+
+
+def both_directions(part: BiLSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """The same as one node of an ONNX graph, which has its own way with lengths and the order of gates."""
+
+    def column(name: str) -> Tensor:
+        """A weight of both LSTMs; input, output, forget, cell, where torch has input, forget, cell, output."""
+        gates = (getattr(lstm, name).chunk(4) for lstm in (part.forwards, part.backwards))
+        return torch.stack([torch.cat([taken, shown, kept, new]) for taken, kept, new, shown in gates])
+
+    bias = torch.cat([column("bias_ih_l0"), column("bias_hh_l0")], -1)
+    hidden, (batch, length, _) = part.size // 2, vectors.shape
+    states = torch.onnx.ops.symbolic(
+        "LSTM",
+        (vectors.transpose(0, 1), column("weight_ih_l0"), column("weight_hh_l0"), bias, lengths.int()),
+        {"hidden_size": hidden, "direction": "bidirectional"},
+        dtype=vectors.dtype,
+        shape=(length, 2, batch, hidden),
+    )
+    return states.permute(2, 0, 1, 3).flatten(2)
 
 
 class InContext(nn.Module):
@@ -61,7 +85,7 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
     states: list[Tensor] = []
     cell: Tensor | None = None
     for step, count in enumerate(going):
-        at = (place[:count] + direction * step).clamp(0, len(entered) - 1)
+        at = (place[:count] + direction * step).clamp(0, entered.shape[0] - 1)
         gates = entered.index_select(0, at)
         if states:  # before the first step the state is zero
             gates = gates + states[-1][:count] @ recurrent.T

@@ -71,7 +71,7 @@ def pool_pieces(states: Tensor, unit_of_token: Tensor, units: int, pooling: Pool
 
     (B, T, D), (B, T) -> (B, L, D)
     """
-    batch = len(states)
+    batch = states.shape[0]
     if pooling in ("max", "mean"):
         how = "amax" if pooling == "max" else "mean"
         # over all sentences at once: one index per row is ten times faster on a CPU than one per number

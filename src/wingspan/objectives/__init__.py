@@ -2,22 +2,24 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from wingspan.batch import Found, Gold, Inputs
-from wingspan.labels import LabelSet
+from wingspan.labels import LabelSet, Thresholds, thresholds_of
+from wingspan.layers.tracing import cached
 from wingspan.layers.word_decoder import Synonyms
 from wingspan.model import States
 from wingspan.text import Sentence
 
-Thresholds = float | Mapping[str, float] | None
-
 CONTESTED = 0.1
 """Spans count for calibration if some label has at least this chance; nearly all others are clearly nothing."""
+
+
+Limits = Thresholds | Tensor
+"""Thresholds as users give them, or in a graph a tensor with one of each class."""
 
 
 class Sizes(NamedTuple):
@@ -50,6 +52,12 @@ class Objective(nn.Module, ABC):
     """Whether features are needed, in training and prediction; some heads leave them out otherwise."""
     needs_gold_vectors: ClassVar[bool] = False  # whether the loss needs the vectors of gold spans (`States.gold`)
     reads_spans: ClassVar[bool] = True  # whether candidates and their scores are needed; a tagger needs only words
+    usual_threshold: ClassVar[float] = 0.0  # of a label without one, where others have one
+
+    @property
+    def wins_without_thresholds(self) -> bool:
+        """Whether without any threshold something else decides than `usual_threshold` for all labels."""
+        return False
 
     @classmethod
     def study(cls, sentences: Sequence[Sentence], lexicon: Synonyms | None, settings: Mapping[str, Any]) -> Any:
@@ -85,7 +93,7 @@ class Objective(nn.Module, ABC):
         return {}
 
     def decode(
-        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+        self, states: States, thresholds: Limits = None, temperature: float = 1.0, room: int | None = None
     ) -> Found:
         """The entities that the model finds. The temperature gives the chances that users see (`Found.calibrated`).
 
@@ -99,20 +107,17 @@ class Objective(nn.Module, ABC):
         raise TypeError(f"{type(self).__name__} has no class scores to calibrate")
 
 
-def threshold_of(label: str | None, thresholds: Thresholds) -> float | None:
-    """The threshold of a label, or None."""
-    if thresholds is None or isinstance(thresholds, float | int):
-        return thresholds
-    return thresholds.get(label or "")
+def limits(labels: Sequence[str | None], thresholds: Thresholds | Tensor, usual: float, like: Tensor) -> Tensor:
+    """The threshold of each class, or the usual one, on the device and in the type of another tensor.
+
+    A tensor has them all already: they are an input of a graph that is exported.
+    """
+    if isinstance(thresholds, Tensor):
+        return thresholds.to(like.dtype)
+    return on_device(tuple(thresholds_of(labels, thresholds, usual)), like.dtype, like.device)
 
 
-def limits(labels: Sequence[str | None], thresholds: Thresholds, usual: float, like: Tensor) -> Tensor:
-    """The threshold of each label, or the usual one, on the device and in the type of another tensor."""
-    found = [threshold_of(label, thresholds) for label in labels]
-    return on_device(tuple(usual if low is None else low for low in found), like.dtype, like.device)
-
-
-@lru_cache(maxsize=256)
+@cached(256)
 def on_device(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Values as a tensor; cached, because a copy to a GPU waits for everything before it."""
     with torch.inference_mode(False):

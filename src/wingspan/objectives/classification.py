@@ -17,7 +17,7 @@ from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.corpus import CorpusClasses, Foreign
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.objectives import CONTESTED, Decisions, Objective, Sizes, Thresholds, limits, where
+from wingspan.objectives import CONTESTED, Decisions, Limits, Objective, Sizes, limits, where
 
 Reduction = Literal["cells", "sentences"]
 LEAST = -1e4  # minus infinity divided by a temperature has no gradient
@@ -33,6 +33,7 @@ class Classification(Objective):
 
     predicts = True
     calibrates = True
+    usual_threshold = 0.5
     _steps: Tensor
     _names: tuple[str | None, ...]
 
@@ -118,7 +119,7 @@ class Classification(Objective):
         return Decisions(scores[contested], self._class(hits, gold, nothing)[contested])
 
     def decode(
-        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+        self, states: States, thresholds: Limits = None, temperature: float = 1.0, room: int | None = None
     ) -> Found:
         """Without thresholds the most likely class wins (sigmoid: 0.5); with them, any label that reaches its own."""
         assert states.scores is not None
@@ -127,7 +128,7 @@ class Classification(Objective):
         scores = self.classes.read(states.scores.float(), dataset)
         keep = states.candidates.mask
         states = states._replace(scores=scores)
-        if self.link == "softmax" and thresholds is None:
+        if self.wins_without_thresholds and thresholds is None:
             label = scores.argmax(-1)  # (B, M)
             (rows, cells), total = where(keep & (label != self.classes.nothing_of(dataset)), room)
             # chances of the few spans found, not of the whole grid
@@ -135,7 +136,9 @@ class Classification(Objective):
             found = self._found(states, rows, cells, label[rows, cells], chance.amax(-1), temperature)
             return found._replace(total=total)
         chance = self._chances(scores / temperature)
-        enough = (chance >= limits(self._names, thresholds, 0.5, chance)) & self.classes.possible(dataset)
+        enough = (chance >= limits(self._names, thresholds, self.usual_threshold, chance)) & self.classes.possible(
+            dataset
+        )
         most = 1 if self.link == "softmax" else self.most_labels
         if most is not None:  # the likeliest of those that reach their threshold
             best = chance.masked_fill(~enough, -1.0).topk(min(most, chance.shape[-1]), -1).indices
@@ -143,6 +146,11 @@ class Classification(Objective):
         (rows, cells, label), total = where(keep.unsqueeze(-1) & enough, room)
         found = self._found(states, rows, cells, label, chance[rows, cells, label], temperature)
         return found._replace(total=total)
+
+    @property
+    def wins_without_thresholds(self) -> bool:
+        """Of a softmax the likeliest class wins, however unlikely."""
+        return self.link == "softmax"
 
     def _chances(self, scores: Tensor) -> Tensor:
         return scores.softmax(-1) if self.link == "softmax" else scores.sigmoid()

@@ -142,13 +142,15 @@ class Links(Objective):
         return left, right
 
     def read_fragments(
-        self, states: States, thresholds: Sequence[float], room: int | None = None
+        self, states: States, thresholds: Sequence[float] | Tensor, room: int | None = None
     ) -> tuple[Found, Tensor, Tensor, Tensor]:
         """The fragments whose chance reaches the threshold of their class, their vectors, and the distance biases."""
         assert states.features is not None
         assert states.candidates is not None
         chance = self.fragment(states.features).float().sigmoid()
-        enough = chance >= on_device(tuple(thresholds), chance.dtype, chance.device)
+        if not isinstance(thresholds, Tensor):  # in a graph they are one
+            thresholds = on_device(tuple(thresholds), chance.dtype, chance.device)
+        enough = chance >= thresholds
         enough &= self.classes.possible(states.inputs.dataset)
         (rows, cells, label), total = where(possible(states).unsqueeze(-1) & enough, room)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]

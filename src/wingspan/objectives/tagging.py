@@ -18,7 +18,7 @@ from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.crf import LinearChain
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, limits, where
+from wingspan.objectives import Decisions, Limits, Objective, Sizes, limits, where
 from wingspan.text import Sentence
 
 NEVER = -1e4  # the score of an impossible tag; finite, so that a chain can be summed over it
@@ -138,7 +138,7 @@ class Tagging(Objective):
         return Decisions(torch.stack([torch.zeros_like(logits), logits], -1), torch.tensor(target, dtype=torch.long))
 
     def decode(
-        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+        self, states: States, thresholds: Limits = None, temperature: float = 1.0, room: int | None = None
     ) -> Found:
         """Entities from the best tags; an I without its B starts a new entity. The least certain word gives the score.
 
@@ -161,7 +161,7 @@ class Tagging(Objective):
         label = self._class_of[kind.clamp(min=0).expand_as(tags)]  # (B, G, L)
         score = least.double()
         shown = score if temperature == 1.0 else 1 / (1 + torch.exp(-log_odds(score) / temperature))
-        enough = begins & (shown >= limits(self.names, thresholds, 0.0, shown)[label])
+        enough = begins & (shown >= limits(self.names, thresholds, self.usual_threshold, shown)[label])
         enough &= self._answers[inputs.dataset[:, None, None], label]
         place, total = where(enough, room)
         row, _, at = place
@@ -175,22 +175,20 @@ def runs(tags: Tensor, sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     kind = (tags + 1) // 2  # 0 for O, else the number of the type inside its layer, from 1
     before = F.pad(kind, (1, 0))[..., :-1]
     begins = (kind > 0) & ((tags % 2 == 1) | (before != kind))
-    goes_on = (kind > 0) & ~begins
     at = torch.arange(tags.shape[-1], device=tags.device)
-    # a run ends before the first place that does not go on
-    stops = torch.where(goes_on, tags.shape[-1], at).flip(-1).cummin(-1).values.flip(-1)
-    last = F.pad(stops[..., 1:], (0, 1), value=tags.shape[-1]) - 1
     number = begins.cumsum(-1)  # of the run; words of no run are certain
+    last = torch.zeros_like(F.pad(tags, (1, 0))).scatter_reduce(-1, number, torch.where(kind > 0, at, 0), "amax")
     least = torch.full_like(F.pad(sure, (1, 0)), torch.inf)
     least = least.scatter_reduce(-1, number, sure.masked_fill(kind == 0, torch.inf), "amin")
-    return begins, last, least.gather(-1, number)
+    return begins, last.gather(-1, number), least.gather(-1, number)
 
 
 def past_words(inputs: Inputs) -> Tensor:
     """One past the last unit of each unit's word.  (B, L)"""
-    length = inputs.unit_mask.shape[1]
-    after = torch.arange(1, length + 1, device=inputs.ends.device).expand_as(inputs.words)
-    return torch.where(inputs.ends, after, length).flip(1).cummin(1).values.flip(1)
+    after = torch.arange(1, inputs.words.shape[1] + 1, device=inputs.ends.device).expand_as(inputs.words)
+    number = inputs.ends.cumsum(1) - inputs.ends.long()  # how many words end before
+    past = torch.zeros_like(F.pad(after, (1, 0))).scatter_reduce(1, number, after, "amax")
+    return past.gather(1, number)
 
 
 def log_odds(chance: Tensor) -> Tensor:
@@ -204,8 +202,11 @@ def words_between(inputs: Inputs, bounds: Tensor) -> TaggedWords:
     """The words whose first unit is within the bounds."""
     at = torch.arange(inputs.unit_mask.shape[1], device=inputs.unit_mask.device)
     chosen = inputs.starts & inputs.unit_mask & within(at, bounds)  # (B, L)
-    order = (~chosen).long().argsort(dim=1, stable=True)
-    return TaggedWords(order, chosen.gather(1, order))
+    # the chosen ones come first, all in their order; a stable sort would do the same, but no graph has one
+    count = chosen.sum(1, keepdim=True)
+    place = torch.where(chosen, chosen.cumsum(1) - 1, count + (~chosen).cumsum(1) - 1)
+    order = torch.zeros_like(place).scatter(1, place, at.expand_as(place))
+    return TaggedWords(order, at < count)
 
 
 def within(at: Tensor, bounds: Tensor) -> Tensor:

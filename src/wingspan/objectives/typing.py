@@ -10,7 +10,7 @@ from wingspan.batch import Found, Gold
 from wingspan.layers.autocast import at_least_float32
 from wingspan.layers.distributed import share_of
 from wingspan.model import States
-from wingspan.objectives import Decisions, Objective, Sizes, Thresholds, limits, where
+from wingspan.objectives import Decisions, Limits, Objective, Sizes, limits, where
 
 IMPOSSIBLE = -1e4  # as a logit: no chance at any temperature, and still a number
 
@@ -46,13 +46,13 @@ class Typing(Objective):
         return at_least_float32(states.scores).masked_fill(~self._types[states.inputs.dataset].unsqueeze(1), IMPOSSIBLE)
 
     def decode(
-        self, states: States, thresholds: Thresholds = None, temperature: float = 1.0, room: int | None = None
+        self, states: States, thresholds: Limits = None, temperature: float = 1.0, room: int | None = None
     ) -> Found:
         """The chances of all types of each given span, or of those that reach their thresholds; decoding chooses."""
         assert states.candidates is not None
         logits = self.logits(states)
         chance, shown = logits.softmax(-1), (logits / temperature).softmax(-1)
-        enough = shown >= limits(self._names, thresholds, 0.0, shown)
+        enough = shown >= limits(self._names, thresholds, self.usual_threshold, shown)
         possible = states.candidates.mask.unsqueeze(-1) & self._types[states.inputs.dataset].unsqueeze(1)
         (rows, cells, label), total = where(possible & enough, room)
         start, end = states.candidates.start[rows, cells], states.candidates.end[rows, cells]

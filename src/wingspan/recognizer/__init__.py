@@ -1,4 +1,4 @@
-"""A trained model: texts in, documents with entities out."""
+"""A trained model: texts in, documents with entities out. Torch is imported for models that need it only."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, get_args
 
-import torch
-
-import wingspan.checkpoint as checkpoint
-from wingspan.batch import Collate, Found, Inputs, batches, entities_found, gold_spans, narrowed
-from wingspan.checkpoint import model_card
+from wingspan.batch import Collate, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
 from wingspan.evaluation.calibration import Calibration
-from wingspan.files import staged_folder, stored_object
-from wingspan.labels import LabelSet
-from wingspan.model import Packed, States, fetch, tensors
-from wingspan.objectives import Thresholds, threshold_of
-from wingspan.recipe import Learner, Recipe
+from wingspan.files import staged_folder
+from wingspan.labels import LabelSet, Thresholds, threshold_of
+from wingspan.model_folder import CALIBRATION, FACTS, calibration_of, facts_of
 from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
-from wingspan.recognizer.precision import Precision, computing_in, lower, number_type
+from wingspan.recognizer.engine import Answer, Engine, Question, Read
+from wingspan.recognizer.exported import GRAPH, open_exported
 from wingspan.text import Document, Entity, Sentence
+
+if TYPE_CHECKING:
+    import torch
+
+    from wingspan.model import States
+    from wingspan.recipe import Learner, Recipe
 
 
 class Pace(NamedTuple):
@@ -51,31 +52,36 @@ class Recognizer:
         self,
         recipe: Recipe,
         labels: LabelSet,
-        learner: Learner,
+        learner: Learner | Engine,
         *,
         device: str | torch.device | None = None,
-        precision: Precision | str = "auto",
+        precision: str = "auto",
         facts: Mapping[str, Any] | None = None,
         calibration: Calibration | None = None,
     ) -> None:
         self.recipe = recipe
         self.labels = labels
-        self.learner = learner
+        self.engine = learner if isinstance(learner, Engine) else on_device(recipe, learner, device, precision)
         self.facts = dict(facts or {})  # facts about the training (scores, corpora, versions), shown on the model card
         self.calibration = calibration
         """The temperature of the scores and the thresholds of labels, if the model was calibrated."""
-        self.collate = Collate(learner.model.encoder.tokenize, labels, {})
-        self.device = usable_device(device)
-        self.number_type = number_type(precision, self.device)
-        self.learner.to(self.device).eval()
-        lower(learner.model.encoder, precision, self.device)
+        self.collate = Collate(self.engine.tokenize, labels, {})
+
+    @property
+    def learner(self) -> Learner:
+        """The weights; an exported model has none that can be trained or looked into."""
+        return self.engine.learner
+
+    @property
+    def device(self) -> Any:
+        """Where it computes."""
+        return self.engine.device
 
     def __repr__(self) -> str:
         """What it is: recipe, labels, device, size."""
         labels = sorted({label for types in self.labels.types.values() for label in types})
         shown = ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
-        size = sum(parameter.numel() for parameter in self.learner.parameters())
-        return f"<Recognizer {self.recipe.name}: {shown}; {size:,} parameters on {self.device}>"
+        return f"<Recognizer {self.recipe.name}: {shown}; {self.engine.parameters:,} parameters on {self.device}>"
 
     def __call__(self, texts: Text | Sequence[Text], **options: Any) -> Any:
         """The same as `predict`; of one text, its document."""
@@ -88,29 +94,35 @@ class Recognizer:
         name: str | Path,
         *,
         device: str | None = None,
-        precision: Precision | str = "auto",
+        precision: str = "auto",
         parts: Sequence[str] = (),
         revision: str | None = None,
     ) -> Self:
-        """A model folder, or a hub id. `parts` names modules of yours that hold parts of the recipe."""
+        """A model folder, an exported one, or a hub id. `parts` names modules of yours with parts of the recipe."""
         folder = Path(name)
+        if (folder / GRAPH).exists():
+            recipe, labels, engine, facts, calibration = open_exported(folder, device, precision)
+            return cls(recipe, labels, engine, facts=facts, calibration=calibration)
+        import wingspan.checkpoint as checkpoint
+
         if not folder.is_dir():
             folder = checkpoint.download(str(name), revision)
         recipe, labels, learner = checkpoint.load(folder, parts)
-        facts = stored_object(folder / "facts.json") if (folder / "facts.json").is_file() else {}
-        path = folder / checkpoint.CALIBRATION
-        calibration = Calibration.from_dict(stored_object(path), path) if path.is_file() else None
+        facts, calibration = facts_of(folder), calibration_of(folder)
         return cls(recipe, labels, learner, device=device, precision=precision, facts=facts, calibration=calibration)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
-        (Path(folder) / checkpoint.CALIBRATION).unlink(missing_ok=True)  # that of another model must not outlive it
+        import wingspan.checkpoint as checkpoint
+
+        self.engine.learner  # noqa: B018  refuses an exported model before anything is removed
+        (Path(folder) / CALIBRATION).unlink(missing_ok=True)  # that of another model must not outlive it
         with staged_folder(Path(folder), last="recipe.json") as new:  # the file that makes it a model comes last
             checkpoint.save(new, self.recipe, self.labels, self.learner)
-            checkpoint.write_json(new / "facts.json", self.facts)
+            checkpoint.write_json(new / FACTS, self.facts)
             if self.calibration is not None:
-                checkpoint.write_json(new / checkpoint.CALIBRATION, self.calibration.to_dict())
-            card = model_card(self.recipe, self.labels, self.facts, self.calibration)
+                checkpoint.write_json(new / CALIBRATION, self.calibration.to_dict())
+            card = checkpoint.model_card(self.recipe, self.labels, self.facts, self.calibration)
             checkpoint.write_text(new / "README.md", card)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
@@ -202,7 +214,7 @@ class Recognizer:
                 yield of_dataset(partial.model_input, dataset or self.labels.target)
 
         def predict_pool() -> None:
-            with computing_in(self.number_type, self.device):
+            with self.engine.working():
                 for batch in self._batches(pool, batch_size):
                     asked.extend(self._ask(batch, threshold))
                     answer(pace.ahead)
@@ -211,7 +223,7 @@ class Recognizer:
             while len(asked) > ahead:
                 self._answer(asked.popleft(), threshold)
 
-        tables = self.learner.model.encoder.tokenize.table
+        tables = self.engine.tokenize.table
         for sentence in segment_rows(model_inputs(), self.recipe.segments, tables, gold=typing):
             if sentence is not None:
                 pool.append(Pooled(unsegmented[0], sentence))
@@ -233,26 +245,26 @@ class Recognizer:
     def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
         """The sentences and windows the model sees, as in training; `gold` keeps them from cutting entities."""
         rows = [documents] if isinstance(documents, Document) else documents
-        return segment_all(rows, self.recipe.segments, self.learner.model.encoder.tokenize.table, gold)
+        return segment_all(rows, self.recipe.segments, self.engine.tokenize.table, gold)
 
     def _batches(self, pool: Sequence[Pooled], batch_size: int | None) -> Iterator[list[Pooled]]:
         """Sentences of similar length, longest first."""
         # encoders take time per piece, not per word
-        lengths = self.learner.model.encoder.tokenize.lengths([pooled.sentence for pooled in pool]).tolist()
+        lengths = self.engine.tokenize.lengths([pooled.sentence for pooled in pool]).tolist()
         budget = min(self.recipe.train.budget, self._pace.units or self.recipe.train.budget)
         for batch in batches(lengths, batch_size or len(pool), budget=budget):
             yield [pool[at] for at in batch]
 
     @property
     def _pace(self) -> Pace:
-        return ON_GPU if self.device.type == "cuda" else ON_CPU
+        return ON_GPU if self.engine.on_gpu else ON_CPU
 
     def _ask(self, batch: Sequence[Pooled], threshold: Thresholds) -> list[Asked]:
         """Starts the prediction of a batch; one that does not fit into the device's memory is divided."""
         try:
-            read, _ = self._read([pooled.sentence for pooled in batch], threshold, bounded=self._pace.ahead > 0)
-            return [Asked(batch, fetch(read))]
-        except torch.OutOfMemoryError:
+            sentences = [pooled.sentence for pooled in batch]
+            return [Asked(batch, self._read(sentences, threshold, bounded=self._pace.ahead > 0).read)]
+        except self.engine.too_large:
             if len(batch) == 1:
                 raise
         half = len(batch) // 2  # only here, since the exception has kept what was computed alive
@@ -263,8 +275,7 @@ class Recognizer:
         sentences = [pooled.sentence for pooled in asked.batch]
         read = asked.answer().without_padding()
         if read is None:  # more was found than there was room for
-            again, _ = self._read(sentences, threshold)
-            read = fetch(again)()
+            read = self._read(sentences, threshold).read()
         for pooled, entities in zip(asked.batch, self._entities(read, sentences, threshold), strict=True):
             pooled.document.add(pooled.sentence, entities)
 
@@ -290,11 +301,10 @@ class Recognizer:
         self, sentences: Sequence[Sentence], threshold: Thresholds = None, least_chance: float | None = None
     ) -> Decoded:
         """Entities in one piece, and fragments with at least this chance (by default the recipe's), not yet joined."""
-        read, states = self._read(sentences, threshold, least_chance)
-        inputs, found, linkable = fetch(read)()
-        return Decoded(inputs, entities_found(found, inputs, self.labels), linkable, states)
+        answer = self._read(sentences, threshold, least_chance)
+        inputs, found, linkable = answer.read()
+        return Decoded(inputs, entities_found(found, inputs, self.labels), linkable, answer.states)
 
-    @torch.inference_mode()
     def _read(
         self,
         sentences: Sequence[Sentence],
@@ -302,32 +312,19 @@ class Recognizer:
         least_chance: float | None = None,
         *,
         bounded: bool = False,
-    ) -> tuple[Read, States]:
-        """Spans and fragments that the model finds, still on the device.
-
-        `bounded` waits for nothing on a GPU: there are as many as units, padded or cut off.
-        """
+    ) -> Answer:
+        """Spans and fragments that the model finds, which nobody has waited for yet."""
         inputs = self.collate.inputs(sentences)
         inside = narrowed(inputs)
         spans = None
         if self.recipe.protocol == "typing":  # the entities' spans, regardless of their labels
             some = [replace(s, entities=tuple(Entity("span", e.spans) for e in s.entities)) for s in sentences]
             spans = gold_spans(some, inside, LabelSet({"": ("span",)}))
-        arrays = {"inputs": inputs, "spans": spans}
-        on_device = tensors(Packed(arrays) if self.device.type == "cuda" else arrays, self.device)
-        reader: Any = self.learner.objectives[self.recipe.reader]
-        links: Any = self.learner.objectives["links"] if self.recipe.read_with == "links" else None
         temperature = 1.0 if self.calibration is None else self.calibration.temperature
-        options: dict[str, Any] = {"temperature": temperature} if temperature != 1.0 else {}
-        room = {"room": inside.unit_mask.size} if bounded else {}
-        with computing_in(self.number_type, self.device):
-            states = self.learner.model(*on_device.values(), spans=reader.reads_spans, features=links is not None)
-            found = reader.decode(states, threshold, **options, **room)
-            if links is None:
-                return Read(inside, found, None), states
+        least = None
+        if self.recipe.read_with == "links":
             least = least_chances(self.recipe, self.labels, threshold, least_chance, temperature)
-            fragments, left, right, distance = links.read_fragments(states, least, **room)
-        return Read(inside, found, Linkable(fragments, left, right, distance, inside.core, temperature)), states
+        return self.engine.ask(Question(inputs, inside, spans, threshold, least, temperature), bounded=bounded)
 
 
 class Pooled(NamedTuple):
@@ -335,22 +332,6 @@ class Pooled(NamedTuple):
 
     document: PartialDocument
     sentence: Sentence
-
-
-class Read(NamedTuple):
-    """What a model finds in a batch: first on its device, then as arrays."""
-
-    inputs: Inputs  # arrays, narrowed
-    found: Found
-    linkable: Linkable | None
-
-    def without_padding(self) -> Read | None:
-        """As arrays, only what was found; None if that is more than there was room for."""
-        found = self.found.without_padding()
-        linkable = None if self.linkable is None else self.linkable.without_padding()
-        if found is None or (linkable is None and self.linkable is not None):
-            return None
-        return Read(self.inputs, found, linkable)
 
 
 class Asked(NamedTuple):
@@ -365,15 +346,11 @@ def of_dataset(document: Document, dataset: str) -> Document:
     return document if document.dataset == dataset else replace(document, dataset=dataset)
 
 
-def usable_device(name: str | torch.device | None) -> torch.device:
-    """The device of that name; without a name, a GPU if there is one."""
-    try:
-        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise ValueError(f"no device {name!r}; use cpu, cuda or cuda:N") from None
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"device {str(device)!r}: there are {torch.cuda.device_count()} GPUs here; use cpu")
-    return device
+def on_device(recipe: Recipe, learner: Learner, device: str | torch.device | None, precision: str) -> Engine:
+    """A trained model on a device; torch is imported only here."""
+    from wingspan.recognizer.torch_engine import TorchEngine
+
+    return TorchEngine(recipe, learner, device, precision)
 
 
 load = Recognizer.from_pretrained  # `wingspan.load("runs/ncbi")`

@@ -11,7 +11,7 @@ See: Zhu et al., section 3.2. Legend: B sentences, L words, R blocks of words, N
 import copy
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -25,6 +25,7 @@ from wingspan.layers import grid
 from wingspan.layers.autocast import working_type
 from wingspan.layers.bert_blocks import Fold, attention_bias, distance_bias, form_of, kind_of, layers_of, run_layer
 from wingspan.layers.pooling import WordScores, attend_listed
+from wingspan.layers.tracing import cached, exporting
 from wingspan.spans import SpanRepresentation, embed_widths
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
@@ -95,7 +96,7 @@ class DeepSpans(SpanRepresentation):
         assert words.layers, "keep_layers makes the encoder return them"
         if candidates.width is None:
             spans = self._listed(words, candidates)
-        elif words.top.shape[1] <= BLOCK:
+        elif exporting() or words.top.shape[1] <= BLOCK:
             spans = self._packed(words, candidates.width)
         else:
             spans = self._blocked(words, candidates.width)
@@ -104,7 +105,7 @@ class DeepSpans(SpanRepresentation):
         if candidates.width is None:
             widths = embed_widths(self.widths.weight, candidates.start, candidates.end)
         else:  # the same rows for every start
-            widths = self.widths.weight[: candidates.width].repeat(words.top.shape[1], 1).expand(len(spans), -1, -1)
+            widths = self.widths.weight[: candidates.width].repeat(words.top.shape[1], 1).expand(spans.shape[0], -1, -1)
         return torch.cat([spans, widths.to(spans.dtype)], -1)
 
     def _listed(self, words: Words, candidates: Candidates) -> Tensor:
@@ -114,7 +115,8 @@ class DeepSpans(SpanRepresentation):
             return self._build(words, self._apart(words, start, end))
         wide = end - start > 1
         singles = grid.pick(words.top, start)
-        if torch.is_grad_enabled() or start.is_cuda:  # counting the wide ones would synchronize with the device
+        # counting the wide ones would synchronize with the device
+        if torch.is_grad_enabled() or start.is_cuda or exporting():
             spans = self._build(words, self._apart(words, start, end))
             return torch.where(wide.unsqueeze(-1), spans, singles.to(spans.dtype))
         wide = wide & candidates.mask
@@ -135,9 +137,9 @@ class DeepSpans(SpanRepresentation):
         batch, length, _ = words.top.shape
         start, end, held, bias, places = sentence_spans(length, self.narrowest, width, words.top.device, half_of(words))
         parts = [words.top] if self.narrowest == 2 else []
-        if len(start):
+        if start.shape[0]:
             layout = SpanBlocks(same, start.expand(batch, -1), end.expand(batch, -1), held, bias)
-            parts.append(self._build(words, layout._replace(cells=(width, places[-len(start) :]))))
+            parts.append(self._build(words, layout._replace(cells=(width, places[-start.shape[0] :]))))
         spans = torch.cat([part.to(parts[-1].dtype) for part in parts], 1)
         return spans.new_zeros(batch, length * width, spans.shape[-1]).index_copy_(1, places, spans)
 
@@ -200,7 +202,7 @@ def half_of(words: Words) -> torch.dtype:
     return working_type(words.top.device, words.top.dtype)
 
 
-@lru_cache(maxsize=128)
+@cached(128)
 def sentence_spans(
     length: int, narrowest: int, widest: int, device: torch.device, dtype: torch.dtype
 ) -> tuple[Tensor, ...]:

@@ -22,6 +22,7 @@ from torch.utils.checkpoint import checkpoint
 from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers.lstm import BiLSTM, enter, walk
+from wingspan.layers.tracing import exporting
 from wingspan.spans import SpanRepresentation, embed_widths
 
 CELLS = 65_536
@@ -53,6 +54,8 @@ class RecurrentSpans(SpanRepresentation):
         width = candidates.width
         if width is None:
             spans = self._listed(ahead, back, candidates)
+        elif exporting():
+            spans = self._grid(ahead, back, width).flatten(1, 2)
         else:  # some sentences at a time
             rows = max(1, CELLS // (ahead.shape[1] * width))
             parts = zip(ahead.split(rows), back.split(rows), strict=True)

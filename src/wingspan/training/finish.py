@@ -25,6 +25,7 @@ from wingspan.evaluation.scores import Counts, Scores, recognition, spread
 from wingspan.evaluation.transfer import only
 from wingspan.model import States, tensors
 from wingspan.recognizer import Recognizer
+from wingspan.recognizer.torch_engine import TorchEngine
 from wingspan.text import Document, Entity, Sentence, corpus_fingerprint
 from wingspan.training.multi_corpus import CorporaPlan
 from wingspan.views.console import say
@@ -171,8 +172,10 @@ WIDTHS: tuple[tuple[str, int], ...] = (("1", 1), ("2", 2), ("3-5", 5), ("6-10", 
 
 
 def proposes(model: Recognizer) -> bool:
-    """Whether the model reads entities off proposals."""
-    return model.recipe.read_with != "tags" and isinstance(candidate_policy(model), Proposed)
+    """Whether the model reads entities off proposals; what an exported one proposes nobody sees."""
+    if model.recipe.read_with == "tags" or not isinstance(model.engine, TorchEngine):
+        return False
+    return isinstance(candidate_policy(model), Proposed)
 
 
 @torch.inference_mode()

@@ -20,7 +20,7 @@ from wingspan.corpora.fragments import arranged
 from wingspan.corpora.segment import by_document, segment_all, segment_rows
 from wingspan.corpora.words import AUTO, SPLITTERS
 from wingspan.decoding import Overlap
-from wingspan.encoders import Encoder
+from wingspan.encoders import Encoder, Tokenize
 from wingspan.labels import LabelSet
 from wingspan.layers.word_decoder import Synonyms
 from wingspan.objectives import Objective
@@ -102,7 +102,7 @@ def fit(
     learner = assemble(recipe, labels, encoder, studied)
     if start is not None:
         adopt(learner, labels, start)
-    coverage = count_coverage(cut.census, cut.prediction, recipe, encoder)
+    coverage = count_coverage(cut.census, cut.prediction, recipe, encoder.tokenize)
     return Fitted(recipe, labels, learner, tuple(cut.training), coverage, studied, agreement)
 
 
@@ -186,25 +186,23 @@ def settle_auto(recipe: Recipe, encoder: Encoder, sentences: Sequence[Sentence],
     return replace(recipe, max_width=width, overlap=overlap, segments=replace(recipe.segments, overlap=room))
 
 
-def coverage_of(recipe: Recipe, encoder: Encoder, documents: Sequence[Document]) -> Coverage:
+def coverage_of(recipe: Recipe, tokenize: Tokenize, documents: Sequence[Document]) -> Coverage:
     """The gold entities that the resolved recipe can never find, by reason."""
-    census = Census(recipe.segments, encoder.tokenize.table, gold=recipe.protocol == "typing")
-    return count_coverage(census, census.sentences(documents), recipe, encoder)
+    census = Census(recipe.segments, tokenize.table, gold=recipe.protocol == "typing")
+    return count_coverage(census, census.sentences(documents), recipe, tokenize)
 
 
-def count_coverage(census: Census, sentences: Iterable[Sentence], recipe: Recipe, encoder: Encoder) -> Coverage:
+def count_coverage(census: Census, sentences: Iterable[Sentence], recipe: Recipe, tokenize: Tokenize) -> Coverage:
     """The coverage of sentences that the census has made, within the limits of the recipe."""
     typing = recipe.protocol == "typing"
     assert recipe.overlap != "auto", "overlap is resolved before coverage is measured"
-    settings: Mapping[str, object] = getattr(recipe.terms[recipe.reader].objective, "keywords", {})
-    one_label = recipe.reader == "spans" and settings.get("link", "softmax") == "softmax"
     coverage = census.coverage(
         sentences,
         max_width=recipe.ceiling,
         overlap="any" if typing else recipe.overlap,
-        one_label_per_span=one_label and not typing,
+        one_label_per_span=recipe.one_label and not typing,
         discontinuous=typing or recipe.read_with == "links" or recipe.joining.gap != 0,
         tags=recipe.read_with == "tags",
-        pieces=encoder.tokenize.unit == "piece",
+        pieces=tokenize.unit == "piece",
     )
     return replace(coverage, verb="typed") if typing else coverage

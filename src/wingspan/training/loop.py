@@ -30,7 +30,8 @@ from wingspan.layers.distributed import idle, mean_of_all
 from wingspan.layers.schedules import Moment
 from wingspan.model import Packed, tensors
 from wingspan.recipe import Learner, Phase, Recipe, TrainSettings
-from wingspan.recognizer import Recognizer, usable_device
+from wingspan.recognizer import Recognizer
+from wingspan.recognizer.torch_engine import usable_device
 from wingspan.text import Document, Sentence
 from wingspan.training.multi_corpus import epoch_batches
 from wingspan.training.state import Position, latest_state, load_position, load_state, save_state

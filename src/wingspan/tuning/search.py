@@ -28,7 +28,7 @@ from wingspan.files import atomic_write
 from wingspan.recipe import Between, OneOf, Recipe, must_recognize
 from wingspan.recipe_json import SettingsFile, write_settings
 from wingspan.recipes import ranges
-from wingspan.recognizer import usable_device
+from wingspan.recognizer.torch_engine import usable_device
 from wingspan.text import corpus_fingerprint
 from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_for
 from wingspan.training.fit import fit

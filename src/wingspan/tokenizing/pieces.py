@@ -1,12 +1,14 @@
-"""Words to word pieces, as arrays: the CPU side of pretrained encoders, without weights or torch, for workers."""
+"""Words to word pieces: the CPU side of pretrained encoders."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
 from wingspan.batch import Tokenize
+from wingspan.files import brief, check_size, whole
 
 PIECES_PER_WORD = 64  # no word of a language has more; a 300,000-character "word" must not fill the whole input
 CHARACTERS_PER_WORD = 256
@@ -15,6 +17,18 @@ WORDS_PER_CALL = 8192  # bounds the memory of a call
 
 CorpusToken = Literal["end", "unknown"]
 """The corpus name after the pieces: a token per corpus, or the unknown token, as Oi and Miwa's code does for BERT."""
+
+
+TOKENIZER = "tokenizer.json"
+
+
+class StoredTokenizer(NamedTuple):
+    """A tokenizer from its file, with the names that transformers gives these things."""
+
+    backend_tokenizer: Any
+    pad_token_id: int | None
+    mask_token_id: int | None
+    unk_token_id: int | None
 
 
 class PieceTokenize(Tokenize):
@@ -38,6 +52,12 @@ class PieceTokenize(Tokenize):
         self.backend.no_padding()
         self.unit = unit
         self.vocabulary = vocabulary
+        names = ("pad_token_id", "mask_token_id", "unk_token_id")
+        self.settings: dict[str, Any] = {
+            **{name: getattr(tokenizer, name) for name in names},
+            **{"max_length": max_length, "unit": unit, "vocabulary": vocabulary},
+            **{"corpora": list(corpora), "corpus_token": corpus_token},
+        }
         around = self.backend.encode(["a"], is_pretokenized=True)
         special = [i for i, mark in zip(around.ids, around.special_tokens_mask, strict=True) if mark]
         in_front = around.special_tokens_mask.index(0)
@@ -90,3 +110,31 @@ class PieceTokenize(Tokenize):
         """The tokenizer's own tokens at the end, and the name of the corpus, if it is one of them."""
         rows = [self.by_corpus.get(dataset, self.ending) for dataset in datasets]
         return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
+
+    def store(self, folder: Path) -> dict[str, Any]:
+        """The settings of the constructor; the tokenizer itself is a file."""
+        (folder / TOKENIZER).write_text(self.backend.to_str(), encoding="utf-8")
+        return self.settings
+
+    @classmethod
+    def restore(cls, folder: Path, settings: Mapping[str, Any]) -> Self:
+        """From the settings of the constructor and the file, with the tokenizers library alone."""
+        from tokenizers import Tokenizer
+
+        path = folder / TOKENIZER
+        special = [settings.get(name) for name in StoredTokenizer._fields[1:]]
+        numbers: list[Any] = [whole(settings.get(name)) for name in ("max_length", "vocabulary")]
+        others: list[Any] = [settings.get(name) for name in ("corpora", "unit", "corpus_token")]
+        corpora, unit, mark = others
+        named = isinstance(corpora, list) and all(isinstance(name, str) for name in corpora)
+        known = unit in ("word", "piece") and mark in (None, *get_args(CorpusToken))
+        if not (all(numbers) and named and known and all(i is None or whole(i) is not None for i in special)):
+            raise ValueError("the settings of the tokenizer are damaged")
+        if not path.is_file():
+            raise ValueError(f"{TOKENIZER} is missing")
+        check_size(path)
+        try:
+            tokenizer = StoredTokenizer(Tokenizer.from_str(path.read_text(encoding="utf-8")), *special)
+            return cls(tokenizer, numbers[0], unit, numbers[1], corpora, mark)
+        except Exception as error:  # the tokenizers library raises the bare class
+            raise ValueError(f"{TOKENIZER} is damaged ({brief(error)})") from error

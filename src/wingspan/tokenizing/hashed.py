@@ -1,0 +1,60 @@
+"""Hashed word, prefix, suffix and shape features: no vocabulary is fitted, and new words share their affixes."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Self
+
+from wingspan.batch import Tokenize
+from wingspan.corpora.words import kind
+from wingspan.files import whole
+
+FEATURES = 10
+LONGEST = 64  # characters of a word that are used, so that a 300,000-character "word" costs no more than its affixes
+
+
+def features(word: str) -> tuple[int, ...]:
+    """The hashed features of one word, as 31-bit numbers; the encoder takes them modulo its table."""
+    head, tail = word[:LONGEST], word[-LONGEST:]
+    low, end = head.lower(), tail.lower()
+    pattern = "".join(key for key, _ in groupby(map(kind, head)))
+    named = (
+        f"w{head}",
+        f"l{low}" if len(word) <= LONGEST else "l",
+        *(f"p{low[:n]}" for n in (2, 3, 4)),
+        *(f"s{end[-n:]}" for n in (2, 3, 4)),
+        f"x{pattern}",
+        f"n{min(len(word), 12)}{head[:1]}",
+    )
+    return tuple(zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF for name in named)
+
+
+class HashedTokenize(Tokenize):
+    """Words to feature hashes: each word has `FEATURES` tokens, one after the other."""
+
+    fewest_tokens = FEATURES
+
+    def __init__(self, buckets: int, max_length: int) -> None:
+        self.buckets = buckets
+        self.max_length = max_length
+
+    def cut(self, words: Sequence[str]) -> list[list[int]]:
+        """The features of each word."""
+        return [[number % self.buckets for number in features(word)] for word in words]
+
+    def places(self, words: Sequence[str], tokens: Sequence[Sequence[int]]) -> list[int]:
+        """A word is one unit, however long."""
+        return [1] * len(words)
+
+    def store(self, folder: Path) -> dict[str, Any]:
+        """The settings of the constructor."""
+        return {"buckets": self.buckets, "max_length": self.max_length}
+
+    @classmethod
+    def restore(cls, folder: Path, settings: Mapping[str, Any]) -> Self:
+        """From the settings of the constructor."""
+        buckets, max_length = (whole(settings.get(name)) for name in ("buckets", "max_length"))
+        if not buckets or not max_length:
+            raise ValueError("the tokenizer has no buckets and max_length")
+        return cls(buckets, max_length)
