@@ -4,8 +4,11 @@ Offsets are half-open and count code points. What a shape has no place for is sa
 fragments keeps its whole range and gets the key `fragments`, and `notes` say what a text format changed.
 """
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from itertools import pairwise
+from typing import Any
 
 from wingspan.corpora.formats import Format
 from wingspan.corpora.formats.bioc import BIOC_JSON
@@ -132,3 +135,8 @@ SHAPES: dict[str, Callable[[Document], Json]] = {
     "bioc": bioc,
 }
 """A document's answer by the name of its shape."""
+
+
+def model_version(recipe: str, facts: Mapping[str, Any]) -> str:
+    """A name for a trained model that another training changes, for tools that keep predictions of several models."""
+    return f"{recipe} {sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:8]}"

@@ -1,18 +1,17 @@
 """`wingspan predict`: a text, files in any corpus format, plain text files, a folder, or standard input."""
 
-import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from wingspan.answers import model_version
 from wingspan.cli import app
 from wingspan.cli.options import (
     ComputeIn,
@@ -43,9 +42,6 @@ from wingspan.files import CorpusError, OnError, Problems, numbered, read_text
 from wingspan.text import Document
 from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
-
-if TYPE_CHECKING:
-    from wingspan.recognizer import Recognizer
 
 SUFFIXES = (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")  # of arguments that are meant as files
 
@@ -97,6 +93,7 @@ def predict(
             f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "
             "go on with --lossy (an entity is made of each fragment), or choose another --to"
         )
+    version = model_version(recognizer.recipe.name, recognizer.facts)
     typing = recognizer.recipe.protocol == "typing"
     problems = Problems(on_error)
     texts = documents(inputs, format, problems)
@@ -105,7 +102,7 @@ def predict(
         recognizer.predict_stream(given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset)
     )
     if output is not None and target is not None:
-        write_predictions(predicted.fitted(target, output, lossy), output, target, version_of(recognizer))
+        write_predictions(predicted.fitted(target, output, lossy), output, target, version)
         for line in loss_lines(predicted.lost, target.name):
             say(console, line)
     elif console.is_terminal:
@@ -175,12 +172,6 @@ def with_spans(given: Iterable[Document]) -> Iterator[Document]:
         )
     yield from held
     yield from rest
-
-
-def version_of(recognizer: "Recognizer") -> str:
-    """A name for a trained model that another training changes, for tools that keep predictions of several models."""
-    facts = json.dumps(recognizer.facts, sort_keys=True, default=str)
-    return f"{recognizer.recipe.name} {sha256(facts.encode()).hexdigest()[:8]}"
 
 
 def check_inputs(inputs: Sequence[str], format: str | None) -> None:
