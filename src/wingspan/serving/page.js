@@ -200,8 +200,8 @@ function bar(color, bottom, height, inGap, only) {
   return only && height >= 3 ? [solid(bottom, 1), solid(bottom + height - 1, 1)] : [solid(bottom, height)];
 }
 
-function drawn(row, entities, common) {
-  const places = lanes(entities), depth = Math.max(-1, ...places) + 1;
+function drawn(row, entities, common, depth) {
+  const places = lanes(entities);
   const pitch = Math.max(2, Math.min(PITCH, HIGHEST / Math.max(depth, 1))), height = Math.max(1, pitch - 2);
   const box = element("div", {className: "ws-text", dir: "auto"});
   box.style.setProperty("--ws-lanes", `${depth * pitch}px`);
@@ -280,10 +280,11 @@ function render() {
       header.append(element("span", {className: "soft tally", textContent: counts.join(", ")}));
     }
     const columns = element("div", {className: "sides"});
+    const depth = Math.max(0, ...sides.flatMap(lanes).map(lane => lane + 1));  // lines side by side are equally high
     sides.forEach((entities, n) => {
       const column = element("div");
       if (sides.length === 2) column.append(element("h3", {textContent: row.sides[n].model}));
-      column.append(drawn(row, entities, sides.length === 2 ? names[1 - n] : null));
+      column.append(drawn(row, entities, sides.length === 2 ? names[1 - n] : null, depth));
       columns.append(column);
     });
     const article = element("article", {className: "doc"}, header, columns);
@@ -369,7 +370,6 @@ function drawGrid() {
       } else {
         const [score, label] = scored[0];
         cell.style.background = `color-mix(in srgb, ${color(label)} ${Math.round(score / 10)}%, var(--faint))`;
-        if (score >= 550) cell.style.color = "#fff";
         if (score >= 10) cell.textContent = score >= 995 ? "1" : `.${String(Math.round(score / 10)).padStart(2, "0")}`;
         const span = words.slice(start, start + width + 1).join(" ");
         cell.dataset.tip = `${label} · ${span} · score ${(score / 1000).toFixed(3)}`;

@@ -90,10 +90,12 @@ class Worker:
         self._waiting = 0  # tokens of the jobs in the queue, and of the round that is computed
         self._change = threading.Condition()
         self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="wingspan-worker", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Starts the thread."""
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="wingspan-worker", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -101,12 +103,13 @@ class Worker:
         with self._change:
             self._stopping = True
             self._change.notify()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     @property
     def alive(self) -> bool:
         """Whether the thread works and takes requests."""
-        return self._thread.is_alive() and not self._stopping
+        return self._thread is not None and self._thread.is_alive() and not self._stopping
 
     @property
     def waiting(self) -> int:
