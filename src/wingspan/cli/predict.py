@@ -65,6 +65,9 @@ def predict(
     on_error: Annotated[
         OnError, typer.Option(help="At a file or record that cannot be read: stop, or leave it out and count it.")
     ] = "raise",
+    uncertain: Annotated[
+        int | None, typer.Option(min=1, help="Only so many documents: those to annotate next, least certain first.")
+    ] = None,
     dataset: Dataset = None,
     batch_size: MostSentences = None,
     parts: Parts = None,
@@ -74,6 +77,7 @@ def predict(
 ) -> None:
     """Finds entities in texts of any length."""
     from wingspan.recognizer import Recognizer
+    from wingspan.recognizer.uncertain import most_uncertain
 
     use_threads(threads)
     console = Console()
@@ -96,8 +100,11 @@ def predict(
     version = model_version(recognizer.recipe.name, recognizer.facts)
     typing = recognizer.recipe.protocol == "typing"
     problems = Problems(on_error)
-    texts = documents(inputs, format, problems)
-    given = Counted(with_spans(texts) if typing else texts)
+    texts: Iterable[Document] = documents(inputs, format, problems)
+    texts = with_spans(texts) if typing else texts
+    if uncertain is not None:
+        texts = most_uncertain(recognizer, texts, uncertain, batch_size=batch_size, dataset=dataset)
+    given = Counted(texts)
     predicted = Counted(
         recognizer.predict_stream(given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset)
     )
