@@ -23,7 +23,7 @@ from frozen_cases import DATA, HERE, MODELS
 
 HELP, OUTPUTS = HERE / "help", HERE / "outputs"
 VERBS = (
-    *("demo", "recipes", "train", "predict", "evaluate", "info", "calibrate", "score", "compare", "analyze"),
+    *("demo", "recipes", "train", "predict", "serve", "evaluate", "info", "calibrate", "score", "compare", "analyze"),
     *("experiment", "tune", "convert", "validate", "split", "leaks", "show", "label-map", "lexicon", "vectors"),
 )
 PLAIN = {"COLUMNS": "120", "LINES": "50", "TERM": "dumb", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
