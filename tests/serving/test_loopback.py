@@ -107,6 +107,18 @@ def test_a_body_over_the_limit_is_answered_over_a_real_connection():
         connection.close()
 
 
+def test_a_body_that_does_not_come_is_not_waited_for():
+    with listening({"m": SlowModel()}, Settings(time_limit=0.3)) as (address, _):
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=20)
+        connection.putrequest("POST", "/v1/entities")
+        connection.putheader("content-type", "application/json")
+        connection.putheader("content-length", "100")
+        connection.endheaders(b'{"texts": ')
+        answer = connection.getresponse()
+        assert (answer.status, json.load(answer)["error"]) == (408, "the body did not come in 0.3 s; send it")
+        connection.close()
+
+
 def test_the_command_serves_with_two_processes_and_ends_cleanly(prepared):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -5,6 +5,8 @@ import json
 import logging
 import re
 import shutil
+import socket
+import threading
 import zipfile
 from urllib.parse import unquote
 
@@ -155,6 +157,21 @@ def test_no_text_in_logs(models, caplog):
     assert "Aspirin" not in lines
 
 
+def test_an_error_that_nobody_foresaw_quotes_no_text(models, caplog, monkeypatch):
+    def fail(*_):
+        raise KeyError("a secret text")
+
+    monkeypatch.setattr("wingspan.serving.service.download", fail)
+    with caplog.at_level(logging.DEBUG), TestClient(service(models)) as client:
+        answer = client.post("/v1/export", json={"documents": [{"text": "x"}], "format": "brat"})
+    assert (answer.status_code, answer.json()["error"]) == (
+        500,
+        "the service failed on this request; its log says where",
+    )
+    assert "KeyError" in caplog.text
+    assert "'a secret text'" not in caplog.text.replace('KeyError("a secret text")', "")  # the line of this test
+
+
 def test_the_key(models):
     with TestClient(service(models, Settings(api_key="schlüssel"))) as client:
         assert {path: client.get(path).status_code for path in OPEN} == dict.fromkeys(OPEN, 200)
@@ -242,9 +259,12 @@ def test_downloads_can_be_read_again(client, tmp_path):
     refused = client.post("/v1/export", json={"documents": [{"text": 5}], "format": "brat"})
     assert (refused.status_code, refused.json()["error"]) == (
         422,
-        "documents:1: text is a number, not a string; mend the record",
+        "documents.0.text: input should be a valid string",
     )
-    assert client.post("/v1/export", json={"documents": [], "format": "hub"}).status_code == 422
+    outside = {"text": "abc", "entities": [{"label": "A", "start": 1, "end": 9}]}
+    refused = client.post("/v1/export", json={"documents": [outside], "format": "brat"})
+    assert (refused.status_code, refused.json()["error"][:12]) == (422, "documents:1:")
+    assert client.post("/v1/export", json={"documents": [document], "format": "hub"}).status_code == 422
 
 
 def test_schemathesis_finds_no_server_error(models):
@@ -287,11 +307,17 @@ def test_a_model_that_types_given_spans_is_not_served(shell):
     assert "types given spans and finds none itself" in shell.refuses("serve", folder)
 
 
+def test_an_address_that_is_taken(shell):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        said = shell.refuses("serve", "no/such/model", "--port", other.getsockname()[1])
+    assert re.search(r"cannot listen at 127.0.0.1, port \d+ \(Address already in use\); choose another --port", said)
+
+
 def test_too_many_requests_get_429_and_a_time():
     model = SlowModel()
     with TestClient(service({"m": model}, Settings(queue=1))) as client:
-        import threading
-
         model.go_on.clear()
         model.begun.clear()
         threads = [threading.Thread(target=client.post, args=("/v1/entities",), kwargs={"json": {"texts": ["a"]}})]

@@ -2,7 +2,11 @@
 
 import json
 import logging
+import math
 import os
+import signal
+import socket
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +73,7 @@ def serve(
             f"{error.name} is needed to serve and is not installed; install it with: pip install 'wingspan-ner[serve]'"
         ) from None
     loading: dict[str, Any] = {"device": device, "precision": precision}
+    check_address(host, port)
     use_threads(threads)
     loaded = load_models(named(models), parts, **loading)  # whatever is wrong with a model is said here, once
     console = Console(stderr=True)
@@ -79,14 +84,27 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     say(console, f"{', '.join(loaded)}: http://{shown}:{port or '(a free port)'}; end with Ctrl+C")
     options: dict[str, Any] = {"host": host, "port": port, "access_log": False, "log_config": None}
-    options |= {"server_header": False, "h11_max_incomplete_event_size": 65_536}
+    # at the end, answers may take their time; a client that never finishes its request may not
+    options |= {"server_header": False, "timeout_graceful_shutdown": math.ceil(time_limit) + 5}
     if processes == 1:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises the signal again after it has ended well
         uvicorn.run(service(loaded, settings), **options)
         return
     del loaded  # each process loads its own
     start = {"models": named(models), "parts": list(map(str, parts or [])), "threads": threads, **loading}
     os.environ[START] = json.dumps({"start": start, "settings": asdict(settings)})
     uvicorn.run("wingspan.cli.serve:from_environment", factory=True, workers=processes, **options)
+
+
+def check_address(host: str, port: int) -> None:
+    """Says that an address cannot be had before models are loaded for it."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except OSError as error:
+        raise ValueError(f"cannot listen at {host}, port {port} ({error.strerror}); choose another --port") from None
 
 
 def from_environment() -> Any:

@@ -1,11 +1,13 @@
 """The border of the service: who may ask, how much they may send, what is logged. Plain ASGI, before any route."""
 
+import asyncio
 import base64
 import binascii
 import hmac
 import json
 import logging
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -50,12 +52,19 @@ class Border:
             await self.app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
-        limit, received = self.settings.body_limit, 0
+        limit, received, complete = self.settings.body_limit, 0, False
         too_large = f"the body is larger than {limit:,} bytes; send fewer texts at a time"
 
         async def counted() -> Any:
-            nonlocal received
-            message = await receive()
+            nonlocal received, complete
+            if complete:  # nothing can come but the news that the client has gone
+                return await receive()
+            try:
+                async with asyncio.timeout(began + self.settings.time_limit - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, f"the body did not come in {self.settings.time_limit:g} s; send it") from None
+            complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received > limit:
                 await discard(receive, message)
@@ -81,6 +90,10 @@ class Border:
                 await refuse(noted, 413, too_large)
             else:
                 await self.app(scope, counted, noted)
+        except Exception as error:  # whatever it is, its message may quote a text, so only its place is logged
+            log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+            if not status:
+                await refuse(noted, 500, "the service failed on this request; its log says where")
         finally:
             seconds = time.monotonic() - began
             route = scope["path"] if scope["path"] in self.routes else "other"

@@ -25,8 +25,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wingspan.serving")
 
-ON_CPU, ON_GPU = 8_192, 131_072
-"""Tokens of a round where the settings leave it open; a GPU wants many at once."""
+
+class RoundPace(NamedTuple):
+    """How much is predicted at once on a device."""
+
+    tokens: int  # of a round, where the settings leave it open
+    batch_size: int | None  # sentences of a batch; None as everywhere
+
+
+# of few sentences, sorted by length, batches of 32 would be padded by a fifth; a GPU wants many at once
+ON_CPU, ON_GPU = RoundPace(8_192, 8), RoundPace(131_072, None)
 CHARACTERS_PER_TOKEN = 4  # an estimate for budgets; the model divides a round by the exact number
 SHARE = 4  # a request gets at most this part of a round while others wait
 SMOOTHING = 0.2  # of the measured rate: the weight of the last round
@@ -194,12 +202,12 @@ class Worker:
             alike = [job for job in self._jobs if job.options == first.options and job.call is None]
             if first.call is not None:
                 alike = [first]
-            budget = self._budget(first.options.model)
+            budget = whole = self.settings.batch_tokens or self._pace(first.options.model).tokens
             taken: list[Taken] = []
             for job in alike:
                 if budget <= 0:
                     break
-                share = budget if len(alike) == 1 else min(budget, self._budget(first.options.model) // SHARE)
+                share = budget if len(alike) == 1 else min(budget, whole // SHARE)
                 texts = head(job.texts[job.taken :], share)
                 taken.append(Taken(job, texts))
                 job.taken += len(texts)
@@ -209,9 +217,8 @@ class Worker:
                     self._jobs.append(job)  # behind the others
             return taken
 
-    def _budget(self, model: str) -> int:
-        on_gpu = str(getattr(self.models[model], "device", "cpu")).startswith("cuda")
-        return self.settings.batch_tokens or (ON_GPU if on_gpu else ON_CPU)
+    def _pace(self, model: str) -> RoundPace:
+        return ON_GPU if str(getattr(self.models[model], "device", "cpu")).startswith("cuda") else ON_CPU
 
     def _compute(self, taken: Sequence[Taken]) -> None:
         first = taken[0].job
@@ -221,7 +228,8 @@ class Worker:
                 settle(first, result=first.call(recognizer))
                 return
             texts = [text for part in taken for text in part.texts]
-            documents = iter(recognizer.predict(texts, **first.options.arguments()))
+            batch_size = self._pace(first.options.model).batch_size
+            documents = iter(recognizer.predict(texts, batch_size=batch_size, **first.options.arguments()))
             for job, own in taken:
                 job.found += [next(documents) for _ in own]
                 if len(job.found) == len(job.texts):
