@@ -6,8 +6,10 @@ went away, or that waited longer than the time limit, are never predicted.
 """
 
 import asyncio
+import ctypes
 import logging
 import math
+import sys
 import threading
 import time
 import traceback
@@ -38,6 +40,7 @@ ON_CPU, ON_GPU = RoundPace(8_192, 8), RoundPace(131_072, None)
 CHARACTERS_PER_TOKEN = 4  # an estimate for budgets; the model divides a round by the exact number
 SHARE = 4  # a request gets at most this part of a round while others wait
 SMOOTHING = 0.2  # of the measured rate: the weight of the last round
+SECONDS_TO_TRIM = 2.0  # between two times that freed memory is given back
 WAIT_SHARE = 0.5  # a request is sent away if those before it take more than this part of the time limit
 
 
@@ -179,6 +182,7 @@ class Worker:
     # The thread
 
     def _work(self) -> None:
+        trimmed = time.monotonic()
         while taken := self._next_round():
             began = time.monotonic()
             tokens = sum(tokens_of(text) for part in taken for text in part.texts)
@@ -190,6 +194,9 @@ class Worker:
                 self.rounds += 1
                 self.texts += sum(len(part.texts) for part in taken)
                 self.tokens += tokens
+            if time.monotonic() - trimmed > SECONDS_TO_TRIM:
+                give_back_memory()
+                trimmed = time.monotonic()
 
     def _next_round(self) -> list[Taken]:
         """Parts of waiting jobs with the same options, the oldest first; nothing at the end."""
@@ -268,6 +275,14 @@ def settle(job: Job, result: Any = None, error: Refusal | None = None) -> None:
 
     if not job.gone:
         job.answer.get_loop().call_soon_threadsafe(answer)
+
+
+def give_back_memory() -> None:
+    """Asks the C library to return what was freed, where it can: tensors of ever other sizes leave holes that add up."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        if trim is not None:
+            trim(0)
 
 
 def warmed(models: Iterable["Recognizer"]) -> None:
