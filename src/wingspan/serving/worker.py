@@ -278,7 +278,7 @@ def settle(job: Job, result: Any = None, error: Refusal | None = None) -> None:
 
 
 def give_back_memory() -> None:
-    """Asks the C library to return what was freed, where it can: tensors of ever other sizes leave holes that add up."""
+    """Asks the C library to return what was freed: tensors of ever other sizes leave holes that add up."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
         if trim is not None:
