@@ -9,7 +9,8 @@ from serving import listening
 from trainings import untrained
 from wingspan.decoding import resolve
 from wingspan.serving import Settings
-from wingspan.text import Entity, Span
+from wingspan.text import Document, Entity, Span
+from wingspan.views.html import marked
 
 TEXT = "Aspirin lowers BRCA in 😀 cells . <script>document.title = 'run'</script>"
 RESOLVED = """([entities, overlap]) => resolve(entities, overlap).map(entity => [entity.label, entity.fragments])"""
@@ -120,6 +121,40 @@ def test_overlaps_are_resolved_as_in_python(opened, address):
     for overlap in ("flat", "nested", "any"):
         wanted = [[e.label, [list(span) for span in e.spans]] for e in resolve(rows, overlap)]
         assert page.page.evaluate(RESOLVED, [plain, overlap]) == wanted
+
+
+def test_nested_and_discontinuous_entities_are_drawn_as_in_reports(opened):
+    page = opened()
+    page.page.wait_for_selector("#model option", state="attached")
+    text = "Tumors of colon and lung"
+    document = Document("0", text, (Entity("Gene", (Span(0, 9), Span(20, 24)), 0.5), Entity.at("Drug", 0, 15, 0.25)))
+    drawn = """([text, entities]) => [...drawn({points: Array.from(text)}, entities, null, 2).children].map(piece =>
+      [piece.firstChild.textContent, (piece.style.background.match(/gradient/g) ?? []).length,
+       piece.style.background.includes("repeating"), piece.querySelector(".ws-chip")?.textContent ?? ""])"""
+    rows = page.page.evaluate(drawn, [text, document.to_dict()["entities"]])
+    assert rows == [
+        ["Tumors of", 3, False, ""],  # two bars and the light behind the words
+        [" colon", 3, True, ""],  # dotted where the first goes on behind a gap
+        ["\u202f", 2, True, "Drug"],
+        [" and ", 1, True, ""],
+        ["lung", 2, False, ""],
+        ["\u202f", 1, False, "Gene"],
+    ]
+    python = marked(document, labels=["Cell", "Drug", "Gene"])
+    assert [python.count(part) for part in ("repeating-linear-gradient", "ws-chip", "--ws-lanes:10px")] == [3, 2, 1]
+
+
+def test_files_can_be_dropped(opened):
+    page = opened()
+    page.page.wait_for_selector("#model option", state="attached")
+    page.page.evaluate("""() => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File(["A drug ."], "dropped.txt"));
+      for (const kind of ["dragenter", "drop"]) dispatchEvent(new DragEvent(kind, {dataTransfer, cancelable: true}));
+    }""")
+    page.page.wait_for_selector("article h2:has-text('dropped.txt')")
+    assert page.page.is_hidden("#drop")
+    assert page.said == []
 
 
 def test_two_models_side_by_side(opened, models):
