@@ -6,7 +6,7 @@
 Parts: `rate` (the offline rate of core 0, then 64 clients on core 1, eight texts a request), `steady` (10,000 requests,
 memory before and after), `overload` (more clients than the queue holds), `leaving` (clients that go away), `shutdown`
 (the service ends under load). The server is `wingspan serve` pinned to core 0 with one thread; all clients are one
-process on core 1. Every answer is compared with the one of the same texts offline. One JSON line a part.
+process on core 1. `share_cpu` compares processor time, which others on the machine disturb less. Every answer is compared with the one of the same texts offline. One JSON line a part.
 """
 
 from __future__ import annotations
@@ -66,13 +66,14 @@ def offline(folder: Path) -> None:
     model = wingspan.load(folder / "model", device="cpu")
     texts = json.loads((folder / "texts.json").read_text())
     model.predict(texts[:64])
-    seconds = []
+    seconds, spent = [], []
     for _ in range(3):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), time.process_time()
         found = model.predict(texts)
         seconds.append(time.perf_counter() - began)
+        spent.append(time.process_time() - before)
     (folder / "found.json").write_text(json.dumps([document.to_dict()["entities"] for document in found]))
-    print(json.dumps({"seconds": median(seconds), "texts": len(texts)}))
+    print(json.dumps({"seconds": median(seconds), "cpu_seconds": median(spent), "texts": len(texts)}))
 
 
 def questions(folder: Path, seed: int = 1) -> list[Question]:
@@ -94,12 +95,12 @@ def questions(folder: Path, seed: int = 1) -> list[Question]:
 class Server:
     """`wingspan serve` on core 0."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, given: argparse.Namespace, *options: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "wingspan", "serve", str(folder / "model"), "--port", str(self.port)]
-        pinned = ["taskset", "-c", str(SERVER_CORE)]
+        pinned = ["taskset", "-c", str(SERVER_CORE)] if given.pinned else []
         self.log = (folder / "server.log").open("w")
         self.process = subprocess.Popen(
             [*pinned, *command, "--threads", "1", "--device", "cpu", *options], stdout=self.log, stderr=self.log
@@ -117,6 +118,11 @@ class Server:
         """MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all its threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> tuple[int, float]:
         """Asks it to end; its exit code, and how long that took."""
@@ -221,16 +227,19 @@ async def load(port: int, asked: list[Question], clients: int, requests: int, wa
 
 def rate(folder: Path, given: argparse.Namespace) -> Row:
     """The offline rate of core 0, and that of the service there with 64 clients."""
-    command = ["taskset", "-c", str(SERVER_CORE), sys.executable, __file__, "offline", "--folder", str(folder)]
+    pinned = ["taskset", "-c", str(SERVER_CORE)] if given.pinned else []
+    command = [*pinned, sys.executable, __file__, "offline", "--folder", str(folder)]
     alone = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     offline_rate = alone["texts"] / alone["seconds"]
-    server, asked = Server(folder), questions(folder)
+    server, asked = Server(folder, given), questions(folder)
     asyncio.run(load(server.port, asked, CLIENTS, len(asked) // 2))  # it knows its own rate, as after a while
-    rounds = []
+    rounds, before = [], server.cpu_seconds()
     for _ in range(2):
         tally, seconds = asyncio.run(load(server.port, asked, CLIENTS, 2 * len(asked)))
         rounds.append((tally.status[200] * TEXTS_PER_REQUEST / seconds, tally))
+    spent = server.cpu_seconds() - before
     code, _ = server.end()
+    texts = TEXTS_PER_REQUEST * sum(tally.status[200] for _, tally in rounds)
     best = sorted(rounds, key=lambda pair: pair[0])
     served = sum(pair[0] for pair in rounds) / len(rounds)
     return {
@@ -238,6 +247,7 @@ def rate(folder: Path, given: argparse.Namespace) -> Row:
         "texts_per_second": round(served, 1),
         "spread": [round(pair[0], 1) for pair in best],
         "share": round(served / offline_rate, 3),
+        "share_cpu": round(alone["cpu_seconds"] / alone["texts"] / (spent / texts), 3),
         "clients": CLIENTS,
         **rounds[-1][1].row(),
         "exit_code": code,
@@ -246,7 +256,7 @@ def rate(folder: Path, given: argparse.Namespace) -> Row:
 
 def steady(folder: Path, given: argparse.Namespace) -> Row:
     """Memory over many requests of one text each, so that ten thousand take minutes, not an hour."""
-    server, asked = Server(folder), []
+    server, asked = Server(folder, given), []
     for question in questions(folder):
         texts = json.loads(question.body)["texts"]
         asked += [
@@ -271,7 +281,7 @@ def steady(folder: Path, given: argparse.Namespace) -> Row:
 
 def overload(folder: Path, given: argparse.Namespace) -> Row:
     """Four times as many clients as the queue holds, none of which waits when it is sent away."""
-    server, asked = Server(folder, "--queue", "32"), questions(folder)
+    server, asked = Server(folder, given, "--queue", "32"), questions(folder)
     tally, seconds = asyncio.run(load(server.port, asked, 128, 1_500, wait=False))
     code, _ = server.end()
     return {"clients": 128, "queue": 32, **tally.row(), "seconds": round(seconds, 1), "exit_code": code}
@@ -279,7 +289,7 @@ def overload(folder: Path, given: argparse.Namespace) -> Row:
 
 def leaving(folder: Path, given: argparse.Namespace) -> Row:
     """Sixteen clients that stay, alone and beside a crowd that sends requests and goes away."""
-    server, asked = Server(folder), questions(folder)
+    server, asked = Server(folder, given), questions(folder)
     alone, seconds = asyncio.run(load(server.port, asked, 16, 150))
     left = 0
 
@@ -321,7 +331,7 @@ def metric(port: int, name: str) -> float:
 
 def shutdown(folder: Path, given: argparse.Namespace) -> Row:
     """The service is told to end while 32 clients have a request each: all of them get their answers."""
-    server, asked = Server(folder), questions(folder)
+    server, asked = Server(folder, given), questions(folder)
 
     async def ended() -> tuple[Tally, int, float]:
         tally, clients = Tally(), [Client(server.port) for _ in range(32)]
@@ -355,6 +365,7 @@ def main() -> None:
     parser.add_argument("--encoder-folder", type=Path, default=encoder)
     parser.add_argument("--sentences", type=int, default=1200)
     parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--unpinned", dest="pinned", action="store_false", help="on any cores: for what is no timing")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, help="the row is added to this file")
     given = parser.parse_args()
@@ -365,7 +376,8 @@ def main() -> None:
     if given.part == "offline":
         offline(given.folder)
         return
-    os.sched_setaffinity(0, {CLIENT_CORE})
+    if given.pinned:
+        os.sched_setaffinity(0, {CLIENT_CORE})
     from measuring import versions
 
     row = {
