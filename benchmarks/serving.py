@@ -6,7 +6,8 @@
 Parts: `rate` (the offline rate of core 0, then 64 clients on core 1, eight texts a request), `steady` (10,000 requests,
 memory before and after), `overload` (more clients than the queue holds), `leaving` (clients that go away), `shutdown`
 (the service ends under load). The server is `wingspan serve` pinned to core 0 with one thread; all clients are one
-process on core 1. `share_cpu` compares processor time, which others on the machine disturb less. Every answer is compared with the one of the same texts offline. One JSON line a part.
+process on core 1. `share_cpu` compares processor time, which others on the machine disturb less. Every answer is
+compared with the one of the same texts offline. One JSON line a part.
 """
 
 from __future__ import annotations
