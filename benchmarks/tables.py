@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import claims
 import system_tables
@@ -37,6 +38,7 @@ PAGES = (
     "leaks",
     "export",
     "choosing",
+    "serving",
 )
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -458,6 +460,36 @@ def choices() -> str:
     return markdown(" | ".join(["your data", *(f"encoder like {name}" for name in encoders)]), lines)
 
 
+def serving() -> str:
+    """The service under load: the newest row of each part, in words."""
+    parts = {row["part"]: row for row in rows("serving")}
+    lines = []
+    if row := parts.get("rate"):
+        rates = f"{row['texts_per_second']:.0f} texts a second, offline {row['offline_texts_per_second']:.0f}"
+        lines.append(f"{row['clients']} clients, saturated | {rates}: {100 * row['share']:.0f} % | {answered(row)}")
+    if row := parts.get("steady"):
+        memory = f"{row['memory_mb'][0]:.0f} MB after the first tenth, {row['memory_mb'][-1]:.0f} MB at the end"
+        lines.append(f"{row['answers']:,} requests of one text, 16 clients | memory: {memory} | {answered(row)}")
+    if row := parts.get("overload"):
+        refused = f"{row['other'].get('429', 0):,} requests got 429 at once"
+        lines.append(f"{row['clients']} clients, a queue of {row['queue']}, none waits | {refused} | {answered(row)}")
+    if row := parts.get("leaving"):
+        times = f"{row['seconds_alone']:.1f} s alone, {row['seconds_beside']:.1f} s beside {row['left']} that left"
+        lines.append(f"16 clients with 150 requests beside others that go away | {times} | {answered(row)}")
+    if row := parts.get("shutdown"):
+        ended = f"ended with code {row['exit_code']} after {row['seconds_to_end']:.1f} s"
+        lines.append(f"SIGTERM with {row['in_flight']} requests in flight | {ended} | {answered(row)}")
+    return markdown("load | | answers", lines)
+
+
+def answered(row: dict[str, Any]) -> str:
+    """How many answers there were, what was wrong with them, and how long they took."""
+    others = [f"{count:,} × {status}" for status, count in row["other"].items() if status != "429"]
+    times = [f"p50 {row['p50_s']:.2f} s, p99 {row['p99_s']:.2f} s"] if "p50_s" in row else []
+    counts = [f"{row['answers']:,}, {row['wrong']} wrong, {row['lost']} lost", *others, *times]
+    return "; ".join(counts)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "choices": choices,
     "claims": claims.claims,
@@ -513,6 +545,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "deep-cost": system_tables.deep_cost,
     "deep-scaling": system_tables.deep_scaling,
     "deep-predict": system_tables.deep_prediction,
+    "serving": serving,
 }
 
 

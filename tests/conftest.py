@@ -19,7 +19,7 @@ SLOW = {
     *("test_pretrained", "test_quantization", "test_recipes", "test_round_trip", "test_static_pieces", "test_tune"),
     *("test_calibrated_model", "test_cli_models", "test_hashed", "test_hostile_folders", "test_model_folder"),
     *("test_packaging", "test_first_hours", "test_several_corpora", "test_typed_spans", "test_vector_cache"),
-    *("test_windows",),
+    *("test_windows", "test_loopback", "test_page"),
 }
 """Modules that take half of the time of all others; `pytest -m "not slow"` leaves them out."""
 

@@ -85,6 +85,7 @@ def json(line: str, verb: str, **others: Any) -> dict[str, Reaches]:
 
 
 TRAIN = "train baseline --train {train} --output {out}/run"
+SERVE, UVICORN = "serve {model}", "uvicorn:run"
 EVALUATE, CALIBRATE = "evaluate {model} {dev}", "calibrate {model} {dev} --output {out}/model"
 SCORE, COMPARE = "score {gold} {one}", "compare {gold} {one} {two} --samples 20"
 ANALYZE = "analyze --gold {gold} --predicted A={one} --output {out}/a"
@@ -159,6 +160,12 @@ TABLE: dict[str, dict[str, Reaches]] = {
         "inputs": Reaches(
             "predict 'Some text.' --model {model}", STREAM, lambda call: next(iter(call.texts)).text, "Some text."
         ),
+        "uncertain": Reaches(
+            "predict {dev} --model {model} --uncertain 2",
+            "wingspan.recognizer.uncertain:most_uncertain",
+            "number",
+            2,
+        ),
         "precision": precise("predict 'Some text.' --model {model}"),
         "model": Reaches("predict 'Some text.' --model {model}", LOAD, "name", "{model}"),
         "format": Reaches("predict {dev} --model {model} --from jsonl", "wingspan.cli.predict:read", "format", "jsonl"),
@@ -185,6 +192,37 @@ TABLE: dict[str, dict[str, Reaches]] = {
             "problems.on_error",
             "skip",
         ),
+    },
+    "serve": {
+        **parameters(
+            "wingspan.recognizer:load",
+            SERVE,
+            parts=("--parts {parts}", ["own_parts"]),
+            device=("--device cpu", "cpu"),
+            precision=("--precision float32", "float32"),
+        ),
+        "threads": threads(SERVE),
+        "models": Reaches(SERVE, "wingspan.recognizer:load", "name", "{model}"),
+        **parameters(
+            "wingspan.serving.service:service settings",
+            SERVE,
+            api_key=("--api-key k", "k"),
+            body_limit=("--body-limit 7", 7),
+            text_limit=("--text-limit 7", 7),
+            texts_limit=("--texts-limit 7", 7),
+            time_limit=("--time-limit 7", 7.0),
+            queue=("--queue 7", 7),
+            batch_tokens=("--batch-tokens 7", 7),
+        ),
+        "allow_origin": Reaches(
+            f"{SERVE} --allow-origin https://a.example",
+            "wingspan.serving.service:service",
+            "settings.allow_origins",
+            ("https://a.example",),
+        ),
+        "host": Reaches(f"{SERVE} --host ::1", UVICORN, "host", "::1"),
+        "port": Reaches(f"{SERVE} --port 0", UVICORN, "port", 0),
+        "processes": Reaches(f"{SERVE} --processes 2", UVICORN, "workers", 2),
     },
     "evaluate": {
         **loading(EVALUATE),

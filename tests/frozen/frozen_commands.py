@@ -23,7 +23,7 @@ from frozen_cases import DATA, HERE, MODELS
 
 HELP, OUTPUTS = HERE / "help", HERE / "outputs"
 VERBS = (
-    *("demo", "recipes", "train", "predict", "evaluate", "info", "calibrate", "export", "score"),
+    *("demo", "recipes", "train", "predict", "serve", "evaluate", "info", "calibrate", "export", "score"),
     *("compare", "analyze"),
     *("experiment", "tune", "convert", "validate", "split", "leaks", "show", "label-map", "lexicon", "vectors"),
 )

@@ -91,7 +91,7 @@ def commands(
 
 
 VERBS = (
-    *("demo", "recipes", "train", "predict", "evaluate", "info", "calibrate", "export"),
+    *("demo", "recipes", "train", "predict", "serve", "evaluate", "info", "calibrate", "export"),
     *("score", "compare", "analyze", "experiment", "tune"),
     *("convert", "validate", "split", "leaks", "show", "label-map", "lexicon", "vectors"),
 )

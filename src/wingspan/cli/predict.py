@@ -1,18 +1,17 @@
 """`wingspan predict`: a text, files in any corpus format, plain text files, a folder, or standard input."""
 
-import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from wingspan.answers import model_version
 from wingspan.cli import app
 from wingspan.cli.options import (
     ComputeIn,
@@ -44,9 +43,6 @@ from wingspan.text import Document
 from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
 
-if TYPE_CHECKING:
-    from wingspan.recognizer import Recognizer
-
 SUFFIXES = (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")  # of arguments that are meant as files
 
 
@@ -69,6 +65,9 @@ def predict(
     on_error: Annotated[
         OnError, typer.Option(help="At a file or record that cannot be read: stop, or leave it out and count it.")
     ] = "raise",
+    uncertain: Annotated[
+        int | None, typer.Option(min=1, help="Only so many documents: those to annotate next, least certain first.")
+    ] = None,
     dataset: Dataset = None,
     batch_size: MostSentences = None,
     parts: Parts = None,
@@ -78,6 +77,7 @@ def predict(
 ) -> None:
     """Finds entities in texts of any length."""
     from wingspan.recognizer import Recognizer
+    from wingspan.recognizer.uncertain import most_uncertain
 
     use_threads(threads)
     console = Console()
@@ -97,15 +97,19 @@ def predict(
             f"{output}: {target.name!r} cannot hold discontinuous entities, and this model finds them; "
             "go on with --lossy (an entity is made of each fragment), or choose another --to"
         )
+    version = model_version(recognizer.recipe.name, recognizer.facts)
     typing = recognizer.recipe.protocol == "typing"
     problems = Problems(on_error)
-    texts = documents(inputs, format, problems)
-    given = Counted(with_spans(texts) if typing else texts)
+    texts: Iterable[Document] = documents(inputs, format, problems)
+    texts = with_spans(texts) if typing else texts
+    if uncertain is not None:
+        texts = most_uncertain(recognizer, texts, uncertain, batch_size=batch_size, dataset=dataset)
+    given = Counted(texts)
     predicted = Counted(
         recognizer.predict_stream(given, batch_size=batch_size, threshold=threshold, overlap=overlap, dataset=dataset)
     )
     if output is not None and target is not None:
-        write_predictions(predicted.fitted(target, output, lossy), output, target, version_of(recognizer))
+        write_predictions(predicted.fitted(target, output, lossy), output, target, version)
         for line in loss_lines(predicted.lost, target.name):
             say(console, line)
     elif console.is_terminal:
@@ -175,12 +179,6 @@ def with_spans(given: Iterable[Document]) -> Iterator[Document]:
         )
     yield from held
     yield from rest
-
-
-def version_of(recognizer: "Recognizer") -> str:
-    """A name for a trained model that another training changes, for tools that keep predictions of several models."""
-    facts = json.dumps(recognizer.facts, sort_keys=True, default=str)
-    return f"{recognizer.recipe.name} {sha256(facts.encode()).hexdigest()[:8]}"
 
 
 def check_inputs(inputs: Sequence[str], format: str | None) -> None:

@@ -267,7 +267,7 @@ def _to_label_studio(document: Document) -> Json:
     )
 
 
-def _results(document: Document) -> list[Json]:
+def _results(document: Document, control: str = "label", text: str = "text") -> list[Json]:
     """The regions in code points, as Label Studio counts since 2021, and what else was annotated."""
     records.refuse_fragments(document, "Label Studio")
     results: list[Json] = []
@@ -275,7 +275,7 @@ def _results(document: Document) -> list[Json]:
         others = entity.meta.get(_VALUE)
         value = {**(others if isinstance(others, dict) else {}), "start": entity.start, "end": entity.end}
         value |= {"text": document.text_of(entity), "labels": [entity.label]}
-        row: Json = {"id": f"entity-{number}", "from_name": "label", "to_name": "text", "type": "labels"}
+        row: Json = {"id": f"entity-{number}", "from_name": control, "to_name": text, "type": "labels"}
         row |= {"value": value} | ({} if entity.score == 1.0 else {"score": entity.score})
         meta = {key: value for key, value in entity.meta.items() if key != _VALUE}
         results.append(row | records.with_meta({}, meta, _REGION_OWN - {"type"}))
@@ -294,19 +294,24 @@ def _task(document: Document, work: Json) -> Json:
     return records.with_common_fields(record, replace(document, meta=meta), _LABEL_STUDIO_OWN)
 
 
-def _write_label_studio_predictions(documents: Iterable[Document], path: Path, model: str) -> None:
-    """Tasks to be annotated, with the prediction before those they came with.
+def label_studio_prediction(document: Document, model: str, control: str = "label", text: str = "text") -> Json:
+    """The entities as a model's prediction, for the tags of these names in a labeling interface.
 
     Its score is that of its least certain entity, for Label Studio can show uncertain tasks first.
     """
+    entities = document.entities
+    rows = zip(_results(document, control, text), entities, strict=False)
+    score = {"score": min(entity.score for entity in entities)} if entities else {}
+    return {"model_version": model, **score, "result": [{**row, "score": entity.score} for row, entity in rows]}
+
+
+def _write_label_studio_predictions(documents: Iterable[Document], path: Path, model: str) -> None:
+    """Tasks to be annotated, with the prediction before those they came with."""
 
     def task(document: Document) -> Json:
-        entities = document.entities
-        results = [{**row, "score": entity.score} for row, entity in zip(_results(document), entities, strict=False)]
-        score = {"score": min(entity.score for entity in entities)} if entities else {}
         earlier = document.meta.get(_PREDICTIONS)
         others = earlier if isinstance(earlier, list) else []
-        return _task(document, {_PREDICTIONS: [{"model_version": model, **score, "result": results}, *others]})
+        return _task(document, {_PREDICTIONS: [label_studio_prediction(document, model), *others]})
 
     records.write_list(map(task, documents), path)
 
