@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self, get_args
 import torch
 
 import wingspan.checkpoint as checkpoint
+from wingspan.answers import hugging_face
 from wingspan.batch import Collate, Found, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.checkpoint import model_card
 from wingspan.corpora.segment import place, segment_all, segment_rows
@@ -24,6 +25,7 @@ from wingspan.objectives import Thresholds, threshold_of
 from wingspan.recipe import Learner, Recipe
 from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
 from wingspan.recognizer.precision import Precision, computing_in, lower, number_type
+from wingspan.recognizer.tables import entity_table
 from wingspan.text import Document, Entity, Sentence
 
 
@@ -172,6 +174,23 @@ class Recognizer:
         if isinstance(texts, str | bytes | Document):
             raise TypeError("predict_stream takes an iterable of texts; put the one text into a list")
         return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
+
+    def pipeline(self, texts: str | Sequence[str], **options: Any) -> list[Any]:
+        """Entities as a Hugging Face pipeline gives them with `aggregation_strategy="simple"`: a list for each text.
+
+        Of one text, its list. The options are those of `predict`.
+        """
+        found = [hugging_face(document) for document in self.predict(texts, **options)]
+        return found[0] if isinstance(texts, str | Document) else found
+
+    def predict_table(self, frame: Any, text: str = "text", *, keep: Sequence[str] = (), **options: Any) -> Any:
+        """One row for each entity of a table of pandas, Polars or pyarrow, as a table of the same library.
+
+        `text` is the column with the texts, and the columns in `keep` are repeated. Of pandas the index is that of the
+        text's row; other tables get a column `row`. A row without a text has no entity. The options are those of
+        `predict`.
+        """
+        return entity_table(frame, text, keep, lambda documents: self.predict_stream(documents, **options))
 
     def _stream(
         self,
