@@ -191,7 +191,7 @@ def _kept(record: Json, own: frozenset[str]) -> Json:
 # From documents to BioC JSON
 
 
-def _record(document: Document) -> Json:
+def record_of_document(document: Document) -> Json:
     """A document as BioC JSON has it, in the passages that it was read in, or in one."""
     kept = document.meta.get(META)
     kept = kept if isinstance(kept, dict) else {}
@@ -279,7 +279,7 @@ def _json_parts(documents: Iterable[Document]) -> Iterator[str]:
     first = list(islice(rest, 1))
     yield records.dumps(_collection(first))[:-1] + ', "documents": ['
     for number, document in enumerate(chain(first, rest)):
-        yield (",\n" if number else "\n") + records.dumps(_record(document))
+        yield (",\n" if number else "\n") + records.dumps(record_of_document(document))
     yield "\n]}\n"
 
 
@@ -382,7 +382,7 @@ def _xml_parts(documents: Iterable[Document], path: Path) -> Iterator[str]:
     _add_infons(head, collection)
     yield _HEAD + _serialized(head, path).removesuffix("</collection>") + "\n"
     for document in chain(first, rest):
-        yield _serialized(_element("document", _record(document)), path) + "\n"
+        yield _serialized(_element("document", record_of_document(document)), path) + "\n"
     yield "</collection>\n"
 
 

@@ -112,7 +112,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
 def _doc(document: Document, spacy: Any, vocabulary: Any) -> Any:
     refuse_fragments(document, "spaCy")
     text, words = document.text, word_spans(document)
-    tokens = list(_tokens(text, words))
+    tokens = list(tokens_of(text, words))
     starts = None
     if document.sentences is not None:
         firsts = {WordRanges(tokens).touched(sentence).start for sentence in document.sentences}
@@ -147,7 +147,7 @@ def _doc(document: Document, spacy: Any, vocabulary: Any) -> Any:
     return doc
 
 
-def _tokens(text: str, words: Iterable[Span]) -> Iterator[Span]:
+def tokens_of(text: str, words: Iterable[Span]) -> Iterator[Span]:
     """The words, and between them everything that a Doc cannot leave out: all but one space after a token."""
     at = 0
     for word in [*words, Span(len(text), len(text))]:

@@ -134,10 +134,11 @@ def write(documents: Iterable[Document], path: Path) -> None:
                     f"document {name}: two documents have this id, which PubTator would mix up; rename one"
                 )
             seen.add(name)
-            out.write("".join(f"{line}\n" for line in [*_lines(document), ""]))
+            out.write("".join(f"{line}\n" for line in [*lines_of(document), ""]))
 
 
-def _lines(document: Document) -> Iterator[str]:
+def lines_of(document: Document) -> Iterator[str]:
+    """The lines of a document: its passages, mentions and relations."""
     kept = document.meta.get(_META)
     kept = kept if isinstance(kept, dict) else {}
     for letter, passage in _passages(document.text, kept.get("passages")):
@@ -172,7 +173,7 @@ def _passages(text: str, sizes: Any) -> list[tuple[str, str]]:
 
 def _changes(document: Document) -> Counter[str]:
     """Relations and columns that would not come back: the lines to be written show it."""
-    lines = list(enumerate(_lines(replace(document, id="1")), 1))  # the writer reports problems with ids
+    lines = list(enumerate(lines_of(replace(document, id="1")), 1))  # the writer reports problems with ids
     return changed(document, _parsed(lambda: lines, Path("document"), Problems("skip")), _HOLDS)
 
 
