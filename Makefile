@@ -40,7 +40,7 @@ fuzz: .venv/.installed-dev
 	touch $@
 
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim,scale,ray]"
 	touch $@
 
 clean:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -20,6 +21,7 @@ from wingspan.scale import Batch, Failure, Job, Predictor, Rows
 AHEAD = 4  # batches per worker that may be done before one that comes first
 DEATHS_OF_A_BATCH = 2  # after as many, its rows are predicted one by one
 DEATHS_OF_NEW, DEATHS_OF_READY = 3, 12  # after as many without a word from any process, it is not the documents
+MakePredictor = Callable[[Job], Callable[[Batch, Rows], Batch]]
 
 
 @dataclass
@@ -58,9 +60,9 @@ class Task:
 class Processes:
     """Workers as processes. `map` predicts batches with all of them and keeps their order."""
 
-    def __init__(self, job: Job, workers: int) -> None:
-        self.job = job
-        self.workers = [Worker(job, number) for number in range(workers)]
+    def __init__(self, job: Job, workers: int, make: MakePredictor = Predictor) -> None:
+        self.start = partial(Worker, job, make)
+        self.workers = [self.start(number) for number in range(workers)]
         self.deaths = 0  # since anything was heard
 
     def __enter__(self) -> Self:
@@ -121,19 +123,19 @@ class Processes:
                 f"{len(self.workers)} of them: give fewer --workers"
             )
         worker.stop()
-        self.workers[self.workers.index(worker)] = Worker(self.job, worker.number)
+        self.workers[self.workers.index(worker)] = self.start(worker.number)
 
 
 class Worker:
     """A process with a model, seen from the one that gives it work."""
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: Job, make: MakePredictor, number: int) -> None:
         self.number = number
         self.task: Task | None = None
         self.ready = self.dead = False
         context = get_context("spawn")  # a fork would take over locks of threads that it does not have
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs, job, number), daemon=True)
+        self.process = context.Process(target=work, args=(theirs, job, make, number), daemon=True)
         self.process.start()
         theirs.close()  # so that the end of the process closes the pipe
 
@@ -167,12 +169,12 @@ class Worker:
         self.process.join()
 
 
-def work(pipe: Connection, job: Job, number: int) -> None:
+def work(pipe: Connection, job: Job, make: MakePredictor, number: int) -> None:
     """What a worker does until nobody is there any more: it loads the model, then answers batches."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that reads the keyboard ends the others
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
-            predictor = Predictor(replace(job, device=job.device or own_gpu(number)))
+            predictor = make(replace(job, device=job.device or own_gpu(number)))
             pipe.send(None)
             while True:
                 rows, content, one_by_one = pipe.recv()

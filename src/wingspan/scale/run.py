@@ -77,6 +77,7 @@ def predict_files(
             watch.begin(len(rest))
         if not rest:
             return summary
+        rest[0].check()  # a wrong name of the column is said before a model is loaded
         if engine == "ray":
             from wingspan.scale.ray_data import predicted_files
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from glob import glob, has_magic
 from pathlib import Path
@@ -69,6 +69,12 @@ class Source:
         return self.target.is_file() and self.target.stat().st_mtime_ns >= self.path.stat().st_mtime_ns
 
     # Reading
+
+    def check(self) -> None:
+        """Refuses a file without a column of texts. What else may be wrong with it is said when it is read."""
+        with suppress(pa.ArrowException, OSError):
+            if self.is_parquet:
+                Columns(self.text).check(parquet.read_schema(self.path), str(self.path))
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Batches of about so many bytes of text, at least one; a CorpusError if the file cannot be read."""
