@@ -21,8 +21,8 @@ from wingspan.text import Document, Entity, Span
 
 spacy = pytest.importorskip("spacy")
 pytestmark = pytest.mark.filterwarnings("ignore:entities that are no whole tokens")
-ROOT = Path(__file__).parent.parent
-MODEL = Path(__file__).parent / "frozen" / "models" / "baseline"
+ROOT = Path(__file__).parents[2]
+MODEL = Path(__file__).parents[1] / "frozen" / "models" / "baseline"
 TEXTS = [document.text for document in corpus()[0][:6]]
 CONFIG = {"model": str(MODEL), "threshold": 0.1, "device": "cpu"}
 
@@ -30,7 +30,7 @@ CONFIG = {"model": str(MODEL), "threshold": 0.1, "device": "cpu"}
 @pytest.fixture(scope="module", autouse=True)
 def factory():
     """As the entry point does it in an environment where this checkout is installed."""
-    return __import__("wingspan.recognizer.spacy_component").recognizer.spacy_component
+    return __import__("wingspan.adapters.spacy_component").adapters.spacy_component
 
 
 def pipeline(**config):
@@ -67,7 +67,7 @@ def test_no_import_is_needed(tmp_path):
     (metadata / "entry_points.txt").write_text("\n".join(["[spacy_factories]", *lines]) + "\n")
     code = (
         f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT / 'src')]!r}; import spacy\n"
-        f"nlp = spacy.blank('en'); assert 'wingspan' not in sys.modules\n"
+        f"nlp = spacy.blank('en'); assert 'wingspan.recognizer' not in sys.modules\n"
         f"nlp.add_pipe('wingspan', config={CONFIG!r})\n"
         f"print(len(nlp({TEXTS[3]!r}).spans['sc']))"
     )

@@ -1,9 +1,10 @@
 """A component of spaCy: `nlp.add_pipe("wingspan", config={"model": "runs/mine"})`. Needs the extra `spacy`.
 
-spaCy finds it by the entry point `spacy_factories`. Every entity becomes a span of `doc.spans`, and of `doc.ents` where
-none overlaps another. spaCy's spans are made of its tokens: an entity that begins or ends inside of one is widened to
-whole tokens, one of several fragments is the span over all of them, and a warning says so; `attrs["fragments"]` of the
-span group has the characters as they were found, `attrs["scores"]` the scores.
+spaCy finds it by the entry point `spacy_factories` and imports it wherever it starts, so torch is imported later.
+Every entity becomes a span of `doc.spans`, and of `doc.ents` where none overlaps another. spaCy's spans are made of its
+tokens: an entity that begins or ends inside of one is widened to whole tokens, one of several fragments is the span
+over all of them, and a warning says so; `attrs["fragments"]` of the span group has the characters as they were found,
+and `attrs["scores"]` the scores.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import srsly
 from spacy.language import Language
@@ -21,8 +22,10 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.util import ensure_path, filter_spans
 
 from wingspan.corpora.formats.docbin import SPANS_KEY
-from wingspan.recognizer import Recognizer, load
 from wingspan.text import Document
+
+if TYPE_CHECKING:
+    from wingspan.recognizer import Recognizer
 
 FOLDER = "model"  # of a saved pipeline, inside the folder of this component
 SETTINGS = {
@@ -73,7 +76,12 @@ class EntitySpans:
         self.warned = False
         # a saved pipeline is made with the name of the folder that it was trained in, which may be gone; its own model
         # is loaded after that, by `from_disk`
-        self._recognizer = load(model, **self.where) if model and Path(model).is_dir() else None
+        self._recognizer = self._load(model) if model and Path(model).is_dir() else None
+
+    def _load(self, model: str | Path) -> Recognizer:
+        from wingspan.recognizer import load
+
+        return load(model, **self.where)
 
     @property
     def recognizer(self) -> Recognizer:
@@ -81,7 +89,7 @@ class EntitySpans:
         if self._recognizer is None:
             if not self.model:
                 raise ValueError("give the component a model: nlp.add_pipe('wingspan', config={'model': 'FOLDER'})")
-            self._recognizer = load(self.model, **self.where)
+            self._recognizer = self._load(self.model)
         return self._recognizer
 
     def __call__(self, doc: Doc) -> Doc:
@@ -128,7 +136,7 @@ class EntitySpans:
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> EntitySpans:
         """Loads the model of a saved pipeline."""
-        self._recognizer = load(ensure_path(path) / FOLDER, **self.where)
+        self._recognizer = self._load(ensure_path(path) / FOLDER)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -150,5 +158,5 @@ class EntitySpans:
                     raise ValueError(f"the pipeline has a file {name!r} outside of its model folder; it is refused")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-            self._recognizer = load(folder, **self.where)
+            self._recognizer = self._load(folder)
         return self
