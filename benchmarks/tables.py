@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
+import scale_tables
 import system_tables
 import vector_tables
 from table_rows import markdown, rows, spread
@@ -33,6 +34,7 @@ PAGES = (
     "conditional",
     "typed_spans",
     "leaks",
+    "scale",
 )
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -415,6 +417,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "throughput-gpu": throughput_gpu,
     "long-documents": long_documents,
     "segmenting": segmenting,
+    "scale": scale_tables.scale,
+    "scale-cost": scale_tables.scale_cost,
     "precision": precision,
     "conditional": system_tables.conditional,
     "conditional-second": system_tables.conditional_second,
