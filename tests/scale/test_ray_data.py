@@ -92,3 +92,11 @@ def test_files_and_a_dataset(ray, tmp_path):
     assert [row["entities"] for row in dataset.take_all()] == [
         entities for entities in plain(table(0), Columns("abstract")).column("entities").to_pylist()
     ]
+
+
+def test_a_wrong_option_is_one_sentence(ray, tmp_path):
+    parquet.write_table(table(0), tmp_path / "a.parquet")
+    job = replace(JOB, dataset="none")
+    with pytest.raises(ValueError, match="none") as caught:
+        predict_files(job, [str(tmp_path / "a.parquet")], tmp_path / "out", engine="ray", workers=1, text="abstract")
+    assert len(str(caught.value)) < 400

@@ -13,12 +13,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from wingspan.files import CorpusError
+from wingspan.files import CorpusError, brief
 from wingspan.scale import Batch, Columns, Job, Predictor
+from wingspan.scale.run import ON_CPU, ON_GPU
 from wingspan.scale.sources import Source, Tally
 
 TRIES = 3  # of a batch or file whose actor dies, after the first
-ON_CPU, ON_GPU = 2**18, 2**21
 
 
 def connected(address: str | None) -> Any:
@@ -92,10 +92,14 @@ def predicted_files(
         **actors(ray, job, min(workers or len(rows), len(rows))),
     )
     missing = set(range(len(rows)))
-    for row in done.iter_rows():
-        missing.discard(row["number"])
-        source, problem = sources[row["number"]], row["problem"]
-        yield source, problem or Tally(**{name: row[name] for name in asdict(Tally())})
+    try:
+        for row in done.iter_rows():
+            missing.discard(row["number"])
+            source, problem = sources[row["number"]], row["problem"]
+            yield source, problem or Tally(**{name: row[name] for name in asdict(Tally())})
+    except ray.exceptions.RayError as error:
+        Predictor(replace(job, device="cpu", precision="auto"))  # one sentence, if it is the model or the options
+        raise ValueError(f"Ray stopped ({brief(error)}); what is complete stays: run the command again") from error
     for number in sorted(missing):
         yield sources[number], f"{sources[number].path}: the actors that predicted it died {TRIES + 1} times"
 

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from wingspan.files import CorpusError, atomic_write, check_model_folder, read_json
 from wingspan.scale import Batch, Job, Rows
-from wingspan.scale.sources import Source, Tally, find_sources
+from wingspan.scale.sources import Source, Tally, find_sources, is_corpus
 
 Engine = Literal["local", "ray"]
 RECORD, LOCK = "prediction.json", ".prediction.lock"
@@ -69,15 +69,16 @@ def predict_files(
 ) -> Summary:
     """Predicts the files that have no predictions below `output` yet. A file that cannot be read stops no other."""
     sources = find_sources(inputs, output, text)
+    rest = [source for source in sources if not source.done]
+    if rest:
+        rest[0].check()  # a wrong name of the column is said before a model is loaded
     with alone_in(output):
         keep_record(job, text, output)
-        rest = [source for source in sources if not source.done]
         summary = Summary(there=len(sources) - len(rest))
         if watch is not None:
             watch.begin(len(rest))
         if not rest:
             return summary
-        rest[0].check()  # a wrong name of the column is said before a model is loaded
         if engine == "ray":
             from wingspan.scale.ray_data import predicted_files
 
@@ -139,7 +140,8 @@ def pace(job: Job) -> tuple[int, int]:
     gpus = torch.cuda.device_count() if job.device in (None, "cuda") else int(str(job.device).startswith("cuda"))
     if gpus:
         return ON_GPU, gpus
-    return ON_CPU, max(1, len(os.sched_getaffinity(0)) // (job.threads or 1))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ON_CPU, max(1, cores // (job.threads or 1))
 
 
 # The folder of predictions
@@ -164,7 +166,7 @@ def keep_record(job: Job, text: str, folder: Path) -> None:
     asked = {"model": job.model, "fingerprint": fingerprint(job.model), "text": text} | {
         name: value for name, value in asdict(job).items() if name in ("threshold", "overlap", "dataset", "precision")
     }
-    if path.is_file():
+    if path.is_file() and any(map(is_corpus, folder.rglob("*"))):
         known = read_json(path)
         others = [name for name, value in asked.items() if name != "model" and known.get(name) != value]
         if others:

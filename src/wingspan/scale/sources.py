@@ -213,8 +213,12 @@ def files_of(argument: str) -> Iterator[tuple[Path, Path]]:
         if not path.name.endswith(ENDINGS):
             raise CorpusError(f"{path}: --engine reads {', '.join(ENDINGS)}; convert it, or leave --engine out")
         root, found = path.parent, [path]
-    fitting = [file for file in found if file.name.endswith(ENDINGS) and not file.name.endswith(FAILED)]
-    fitting = [file for file in fitting if file.is_file() and not file.name.startswith(".")]
+    fitting = [file for file in found if is_corpus(file)]
     if not fitting:
         raise CorpusError(f"{argument}: no {' or '.join(ENDINGS)} file there; check the path")
     yield from ((file, file.relative_to(root)) for file in fitting)
+
+
+def is_corpus(file: Path) -> bool:
+    """Whether it is a file of documents: no side file, and none that is not complete."""
+    return file.name.endswith(ENDINGS) and not file.name.endswith(FAILED) and file.name[0] != "." and file.is_file()
