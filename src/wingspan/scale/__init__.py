@@ -62,7 +62,7 @@ Answer = Document | Failure | None
 """A document before or after prediction, why there is none, or None where the row has no text."""
 
 
-class Rows:
+class RowKind:
     """What the rows of a batch are: how documents are made of them, and how they are given back."""
 
     def documents(self, batch: Batch) -> list[Answer]:
@@ -75,7 +75,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Columns(Rows):
+class Columns(RowKind):
     """A table with a column of texts. All columns are kept; `entities` has one list for each row."""
 
     text: str = "text"
@@ -106,7 +106,7 @@ class Columns(Rows):
 
 
 @dataclass(frozen=True)
-class Lines(Rows):
+class Lines(RowKind):
     """Lines of a file of JSON-lines, as bytes in the column `line` with their `number` and that of the `record`."""
 
     file: str
@@ -159,7 +159,7 @@ class Predictor:
         }
         self.recognizer.predict_stream((), **self.options)  # says now which option does not fit the model
 
-    def __call__(self, batch: Batch, rows: Rows) -> Batch:
+    def __call__(self, batch: Batch, rows: RowKind) -> Batch:
         """The batch with its predictions. A document that fails does not keep the others from being predicted."""
         if self.recognizer.recipe.protocol == "typing" and isinstance(rows, Columns):
             raise ValueError("this model types given spans, which a column of texts does not have; give JSON-lines")

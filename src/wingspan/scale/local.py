@@ -16,12 +16,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from wingspan.scale import Batch, Failure, Job, Predictor, Rows
+from wingspan.scale import Batch, Failure, Job, Predictor, RowKind
 
 AHEAD = 4  # batches per worker that may be done before one that comes first
 DEATHS_OF_A_BATCH = 2  # after as many, its rows are predicted one by one
 DEATHS_OF_NEW, DEATHS_OF_READY = 3, 12  # after as many without a word from any process, it is not the documents
-MakePredictor = Callable[[Job], Callable[[Batch, Rows], Batch]]
+MakePredictor = Callable[[Job], Callable[[Batch, RowKind], Batch]]
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Task:
     """A batch in its place, with the answers so far: those of its first rows, if they are predicted one by one."""
 
     number: int
-    rows: Rows
+    rows: RowKind
     batch: Batch
     deaths: int = 0
     answers: list[Batch] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Processes:
         for worker in self.workers:
             worker.stop()
 
-    def map(self, batches: Iterable[tuple[Rows, Batch]]) -> Iterator[Batch]:
+    def map(self, batches: Iterable[tuple[RowKind, Batch]]) -> Iterator[Batch]:
         """The batches with their predictions, in order, each exactly once."""
         source = (Task(number, *batch) for number, batch in enumerate(batches))
         waiting: deque[Task] = deque()  # one that was just read, or those whose workers died

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from filelock import FileLock, Timeout
 
 from wingspan.files import CorpusError, atomic_write, check_model_folder, read_json
-from wingspan.scale import Batch, Job, Rows
+from wingspan.scale import Batch, Job, RowKind
 from wingspan.scale.sources import Source, Tally, find_sources, is_corpus
 
 Engine = Literal["local", "ray"]
@@ -28,7 +28,7 @@ NOT_THE_MODEL = ("facts.json", "README.md", "journal.jsonl")
 
 
 @dataclass
-class Summary:
+class FilesDone:
     """What a run did."""
 
     files: int = 0
@@ -66,7 +66,7 @@ def predict_files(
     address: str | None = None,
     text: str = "text",
     watch: Watch | None = None,
-) -> Summary:
+) -> FilesDone:
     """Predicts the files that have no predictions below `output` yet. A file that cannot be read stops no other."""
     sources = find_sources(inputs, output, text)
     rest = [source for source in sources if not source.done]
@@ -74,7 +74,7 @@ def predict_files(
         rest[0].check()  # a wrong name of the column is said before a model is loaded
     with alone_in(output):
         keep_record(job, text, output)
-        summary = Summary(there=len(sources) - len(rest))
+        summary = FilesDone(there=len(sources) - len(rest))
         if watch is not None:
             watch.begin(len(rest))
         if not rest:
@@ -108,7 +108,7 @@ def locally(
     problems: dict[int, str] = {}
     origins: deque[int] = deque()  # the files of the batches that are in work
 
-    def batches() -> Iterator[tuple[Rows, Batch]]:
+    def batches() -> Iterator[tuple[RowKind, Batch]]:
         for number, source in enumerate(sources):
             try:
                 for batch in source.batches(size):

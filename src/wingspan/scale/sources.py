@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 
 from wingspan.corpora.formats.records import dumps
 from wingspan.files import CorpusError, atomic_path, atomic_write, brief, lines_of_bytes
-from wingspan.scale import ENTITIES, FAILURE, FOUND, PREDICTION, Batch, Columns, Lines, Rows
+from wingspan.scale import ENTITIES, FAILURE, FOUND, PREDICTION, Batch, Columns, Lines, RowKind
 
 MOST_ROWS = 4096  # of a batch
 ROW_GROUP = 32 * 2**20  # bytes of a row group that is written
@@ -54,7 +54,7 @@ class Source:
         return self.path.suffix == ".parquet"
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RowKind:
         """What its rows are."""
         return Columns(self.text) if self.is_parquet else Lines(str(self.path), self.text)
 
