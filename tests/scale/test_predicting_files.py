@@ -173,6 +173,8 @@ def test_a_document_that_kills_is_found_out():
 def test_processes_that_only_die_end_the_run():
     with pytest.raises(ValueError, match="died again and again while they loaded the model; .* give fewer --workers"):
         first_words(["a"], 1, workers=1, model="unlucky")
+    with pytest.raises(ValueError, match="died again and again while they predicted"):
+        first_words([POISON] * 20, 20, workers=1)
     with pytest.raises(ValueError, match="wrong: no such model"):
         first_words(["a"], 1, workers=1, model="wrong")
 

@@ -20,7 +20,7 @@ from wingspan.scale import Batch, Failure, Job, Predictor, RowKind
 
 AHEAD = 4  # batches per worker that may be done before one that comes first
 DEATHS_OF_A_BATCH = 2  # after as many, its rows are predicted one by one
-DEATHS_OF_NEW, DEATHS_OF_READY = 3, 12  # after as many without a word from any process, it is not the documents
+DEATHS_OF_NEW, DEATHS_OF_READY = 3, 8  # after as many without an answer, it is not the documents
 MakePredictor = Callable[[Job], Callable[[Batch, RowKind], Batch]]
 
 
@@ -63,7 +63,7 @@ class Processes:
     def __init__(self, job: Job, workers: int, make: MakePredictor = Predictor) -> None:
         self.start = partial(Worker, job, make)
         self.workers = [self.start(number) for number in range(workers)]
-        self.deaths = 0  # since anything was heard
+        self.deaths = 0  # since an answer was heard
 
     def __enter__(self) -> Self:
         return self
@@ -91,9 +91,10 @@ class Processes:
                 return
             for worker in self._speaking():
                 task = worker.task
-                worker.hear()
-                self.deaths = self.deaths + 1 if worker.dead else 0
+                if worker.hear():
+                    self.deaths = 0
                 if worker.dead:
+                    self.deaths += 1
                     self._replace(worker)
                     if task is not None:
                         task.lose_worker()
@@ -145,22 +146,23 @@ class Worker:
         with suppress(OSError):
             self.pipe.send((task.rows, packed(task.batch.slice(task.answered)), task.one_by_one))
 
-    def hear(self) -> None:
-        """Takes what the worker says: that it is ready, an answer, or nothing because it is dead."""
+    def hear(self) -> bool:
+        """Takes what the worker says: an answer, that it is ready, or nothing because it is dead."""
         try:
             said = self.pipe.recv()
         except (EOFError, OSError):
             self.dead = True
-            return
+            return False
         if isinstance(said, ValueError):
             raise said
         if said is None:
             self.ready = True
-            return
+            return False
         assert self.task is not None
         self.task.answers.append(unpacked(said))
         if self.task.finished:
             self.task = None
+        return True
 
     def stop(self) -> None:
         """Ends the process."""
