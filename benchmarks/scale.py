@@ -21,8 +21,11 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 Row = dict[str, Any]
+LOOPBACK, PORT, RAY = "127.0.0.1", 6390, str(Path(sys.executable).parent / "ray")
 MODELS = {"hashed": "baseline", "all-MiniLM-L6-v2": "bundling/bl-span"}
 
 
@@ -72,119 +76,139 @@ def single(given: argparse.Namespace) -> Row:
     return {"engine": "single", "workers": 1, "seconds": time.perf_counter() - began, "loading_seconds": loaded}
 
 
+class Cluster:
+    """Two nodes of Ray on loopback, each with as many places as there are workers: one can do the work of both."""
+
+    def __init__(self, places: int) -> None:
+        options = [*f"--num-cpus {places} --object-store-memory {200 * 2**20} --node-ip-address {LOOPBACK}".split()]
+        options += ["--disable-usage-stats", "--block"]
+        self.address = f"{LOOPBACK}:{PORT}"
+        self.nodes = [started([RAY, "start", "--head", "--port", str(PORT), "--include-dashboard", "false", *options])]
+        self.wait(1)
+        self.nodes.append(started([RAY, "start", "--address", self.address, *options]))
+        self.wait(2)
+
+    def wait(self, nodes: int) -> None:
+        """Until so many nodes are there."""
+        for _ in range(20):
+            asked = [RAY, "status", "--address", self.address]
+            told = subprocess.run(asked, env=environment(), capture_output=True, text=True, check=False).stdout
+            if told.count(" node_") >= nodes:
+                return
+            time.sleep(0.5)
+        raise RuntimeError(f"no {nodes} nodes of Ray: {told}")
+
+    def stop(self) -> None:
+        """Ends what is left of the nodes."""
+        for node in self.nodes:
+            end(node)
+
+
 class Kills:
-    """Kills what `--kill` names, one after the other, each after so many documents or files."""
+    """Kills what `--kill` names, one after the other, each when another quarter of the files is predicted."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self.given, self.killed, self.documents, self.files = given, [], 0, []
+    def __init__(self, given: argparse.Namespace, command: subprocess.Popen[str], cluster: Cluster | None) -> None:
+        self.files, self.command, self.cluster = given.files, command, cluster
         self.left = [kind for kind in given.kill.split(",") if kind]
-        self.pool: Any = None
-        self.cluster: Any = None
-        self.began = time.perf_counter()
-        self.ready: float | None = None
+        self.killed: list[str] = []
 
-    def begin(self, files: int) -> None:
-        """So many files are to be predicted."""
-        self.todo = files
+    def look(self, done: int) -> None:
+        """Kills if it is time."""
+        if self.left and done >= self.files * (len(self.killed) + 1) / 4:
+            kind = self.left.pop(0)
+            self.killed.append(kind)
+            print(f"killing: {kind}, after {done} files", flush=True)
+            if kind == "all":
+                end(self.command)
+            elif kind == "node":
+                assert self.cluster is not None
+                end(self.cluster.nodes[-1])
+            else:
+                os.kill(self.worker(), signal.SIGKILL)
 
-    def progress(self, documents: int) -> None:
-        """So many documents more: local engine."""
-        self.ready = self.ready or time.perf_counter() - self.began
-        self.documents += documents
-        if self.left and self.documents > self.given.sentences * (len(self.killed) + 1) / 4:
-            self.kill(self.left.pop(0))
-
-    def finished(self, source: Any, tally: Any) -> None:
-        """A file more."""
-        self.ready = self.ready or time.perf_counter() - self.began
-        self.files.append(source.path.name)
-        if self.left and self.given.engine == "ray" and len(self.files) > self.todo * (len(self.killed) + 1) / 4:
-            self.kill(self.left.pop(0))
-
-    def kill(self, kind: str) -> None:
-        """Kills a worker, a node with all its workers, or everything."""
-        self.killed.append(kind)
-        print(f"killing: {kind}, after {len(self.files)} files", flush=True)
-        if kind == "all":
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif kind == "node":
-            self.cluster.remove_node(self.cluster.list_all_nodes()[-1], allow_graceful=False)
-        elif self.pool is not None:
-            busy = next(worker for worker in self.pool.workers if worker.task is not None)
-            os.kill(busy.process.pid, signal.SIGKILL)
-        else:
-            os.kill(actor_process(), signal.SIGKILL)
+    def worker(self) -> int:
+        """A process that predicts: an actor of Ray, which shows the name of its class, or a child of the command."""
+        listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+        for line in listed.splitlines()[1:]:
+            process, parent, arguments = line.split(maxsplit=2)
+            actor = arguments.startswith("ray::") and "FilePredictor" in arguments
+            child = int(parent) == self.command.pid and "spawn_main" in arguments
+            if actor if self.cluster else child:
+                return int(process)
+        raise RuntimeError("no process that predicts")
 
 
-def actor_process() -> int:
-    """A process of Ray that predicts: actors show the name of their class."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return next(int(line.split()[0]) for line in listed if "ray::" in line and "FilePredictor" in line)
+def environment() -> dict[str, str]:
+    """That of commands: one thread each, and not the modules of this folder, one of which pandas would import."""
+    source = str(Path(__file__).parents[1] / "src")
+    return {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
-def local(given: argparse.Namespace, kills: Kills) -> Row:
-    """Processes of this machine."""
-    from wingspan.scale.local import Processes
-
-    made = Processes.__init__
-
-    def remembered(pool: Processes, *arguments: Any) -> None:
-        made(pool, *arguments)
-        kills.pool = pool
-
-    Processes.__init__ = remembered  # type: ignore[method-assign]
-    return engine(given, kills)
+def started(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """A command in a session of its own, so that all of it can be killed."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(arguments, env=environment(), text=True, start_new_session=True, **(options or quiet))
 
 
-def on_ray(given: argparse.Namespace, kills: Kills) -> Row:
-    """Two nodes on this machine, each with as many cores as there are workers, so that one can do the work of both."""
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-    from ray.cluster_utils import Cluster
-
-    began = time.perf_counter()
-    node = {"num_cpus": given.workers, "object_store_memory": 200 * 2**20, "node_ip_address": "127.0.0.1"}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    cluster.add_node(**node)
-    cluster.wait_for_nodes()
-    kills.cluster = cluster
-    cluster_seconds = time.perf_counter() - began
-    kills.began = time.perf_counter()
-    try:
-        return {"cluster_seconds": cluster_seconds, **engine(given, kills, address=cluster.address)}
-    finally:
-        import ray
-
-        ray.shutdown()
-        cluster.shutdown()
+def end(process: subprocess.Popen[str]) -> None:
+    """Kills a session."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
-def engine(given: argparse.Namespace, kills: Kills, address: str | None = None) -> Row:
-    """A run of an engine."""
-    from wingspan.scale import Job
-    from wingspan.scale.run import predict_files
-
+def engine(given: argparse.Namespace) -> Row:
+    """The command that users run, from its start to its end."""
     output = given.work / f"{given.engine}-{given.workers}"
     if not given.go_on:
         fresh(output)
-    began = time.perf_counter()
-    summary = predict_files(
-        Job(str(given.work / "model"), device="cpu"),
-        [str(given.work / "in")],
-        output,
-        engine=given.engine,
-        workers=given.workers,
-        address=address,
-        watch=kills,
-    )
-    seconds = time.perf_counter() - began
-    facts = {"files_done": summary.files, "files_there": summary.there, "problems": len(summary.unreadable)}
+    before = {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")}
+    command = [
+        sys.executable,
+        "-m",
+        "wingspan",
+        "predict",
+        str(given.work / "in"),
+        "--model",
+        str(given.work / "model"),
+    ]
+    command += [
+        "--model",
+        str(given.work / "model"),
+        "--engine",
+        given.engine,
+        "--workers",
+        str(given.workers),
+        "--output",
+        str(output),
+        "--device",
+        "cpu",
+    ]
+    cluster = Cluster(given.workers) if given.engine == "ray" else None
+    try:
+        began = time.perf_counter()
+        first = None
+        running = started([*command, *(["--address", cluster.address] if cluster else [])], stdin=subprocess.DEVNULL)
+        kills = Kills(given, running, cluster)
+        while running.poll() is None:
+            done = len(list(output.glob("*.parquet")))
+            first = first or (time.perf_counter() - began if done > len(before) else None)
+            kills.look(done)
+            time.sleep(0.1)
+        seconds = time.perf_counter() - began
+    finally:
+        if cluster is not None:
+            cluster.stop()
+    written = {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")}
     return {
         "engine": given.engine,
         "workers": given.workers,
         "killed": kills.killed,
+        "exit_code": running.returncode,
         "seconds": seconds,
-        "loading_seconds": kills.ready,
-        **facts,
+        "first_file_seconds": first,
+        "files_done": sum(before.get(name) != changed for name, changed in written.items()),
+        "files_there": sum(before.get(name) == changed for name, changed in written.items()),
         **compared(output, given.work / "single"),
     }
 
@@ -243,9 +267,7 @@ def main() -> None:
         return
     given.cores = given.cores or len(os.sched_getaffinity(0))
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[: given.cores]))
-    os.environ.setdefault("OMP_NUM_THREADS", str(given.cores if given.engine == "single" else 1))
-    kills = Kills(given)
-    row = single(given) if given.engine == "single" else ENGINES[given.engine](given, kills)
+    row = single(given) if given.engine == "single" else engine(given)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     facts = json.loads((given.work / "facts.json").read_text())
     row = {
@@ -263,8 +285,6 @@ def main() -> None:
         with given.results.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
-
-ENGINES = {"local": local, "ray": on_ray}
 
 if __name__ == "__main__":
     main()
