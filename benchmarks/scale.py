@@ -163,27 +163,9 @@ def engine(given: argparse.Namespace) -> Row:
     if not given.go_on:
         fresh(output)
     before = {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")}
-    command = [
-        sys.executable,
-        "-m",
-        "wingspan",
-        "predict",
-        str(given.work / "in"),
-        "--model",
-        str(given.work / "model"),
-    ]
-    command += [
-        "--model",
-        str(given.work / "model"),
-        "--engine",
-        given.engine,
-        "--workers",
-        str(given.workers),
-        "--output",
-        str(output),
-        "--device",
-        "cpu",
-    ]
+    command = [sys.executable, "-m", "wingspan", "predict", str(given.work / "in"), "--device", "cpu"]
+    command += ["--model", str(given.work / "model"), "--output", str(output)]
+    command += ["--engine", given.engine, "--workers", str(given.workers)]
     cluster = Cluster(given.workers) if given.engine == "ray" else None
     try:
         began = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -135,13 +136,20 @@ def locally(
 
 def pace(job: Job) -> tuple[int, int]:
     """Bytes of text in a batch, and how many workers there are unless somebody says otherwise."""
-    import torch
-
-    gpus = torch.cuda.device_count() if job.device in (None, "cuda") else int(str(job.device).startswith("cuda"))
+    gpus = gpu_count() if job.device in (None, "cuda") else int(job.device.startswith("cuda"))
     if gpus:
         return ON_GPU, gpus
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return ON_CPU, max(1, cores // (job.threads or 1))
+
+
+def gpu_count() -> int:
+    """How many GPUs torch can use; it is asked only where there may be some, since its import takes seconds."""
+    if sys.platform == "linux" and not any(map(os.path.exists, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))):
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
 
 
 # The folder of predictions
