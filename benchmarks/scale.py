@@ -203,6 +203,8 @@ def fresh(folder: Path) -> Path:
 
 def compared(output: Path, reference: Path) -> Row:
     """Rows that are lost, doubled, or not those of the single process; the largest difference of a score."""
+    if not reference.is_dir():
+        sys.exit(f"{reference}: missing; run `single` first")
     lost = doubled = different = entities = rows = 0
     furthest = 0.0
     for path in sorted(reference.glob("*.parquet")):

@@ -18,7 +18,7 @@ from wingspan.scale import Batch, Columns, Job, Predictor
 from wingspan.scale.run import ON_CPU, ON_GPU
 from wingspan.scale.sources import Source, Tally
 
-TRIES = 3  # of a batch or file whose actor dies, after the first
+TRIES = 4  # of a file whose actors die; Ray itself would start one after the other for ever
 
 
 def connected(address: str | None) -> Any:
@@ -39,6 +39,7 @@ def connected(address: str | None) -> Any:
         except ConnectionError as error:
             raise CorpusError(f"--address {address}: no Ray cluster answers there ({error})") from None
     ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     return ray
 
 
@@ -62,13 +63,10 @@ def actors(ray: Any, job: Job, workers: int | None) -> dict[str, Any]:
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0)) if job.device != "cpu" else 0
     cores = max(1, int(resources.get("CPU", 1)) // (job.threads or 1))
-    need = {"num_gpus": 1} if gpus else {"num_cpus": job.threads or 1}
+    size = workers or gpus or cores
     return {
-        **need,
-        "concurrency": workers or gpus or cores,
-        "max_restarts": -1,
-        "max_task_retries": TRIES,
-        "scheduling_strategy": "SPREAD",
+        **({"num_gpus": 1} if gpus else {"num_cpus": job.threads or 1}),
+        "compute": ray.data.ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=2),
     }
 
 
@@ -77,8 +75,6 @@ def predicted_files(
 ) -> Iterator[tuple[Source, Tally | str]]:
     """Predicts files with actors; all nodes have to see them under the same names."""
     ray = connected(address)
-    context = ray.data.DataContext.get_current()
-    context.max_errored_blocks = -1  # a file that kills every actor is reported, and stops no other
     job = replace(job, model=str(Path(job.model).resolve()) if Path(job.model).is_dir() else job.model)
     rows = [{"number": number, **asdict(absolute(source))} for number, source in enumerate(sources)]
     files = ray.data.from_items(
@@ -91,17 +87,20 @@ def predicted_files(
         batch_format="pyarrow",
         **actors(ray, job, min(workers or len(rows), len(rows))),
     )
-    missing = set(range(len(rows)))
+    for source in sources:
+        tries_of(source).unlink(missing_ok=True)
     try:
         for row in done.iter_rows():
-            missing.discard(row["number"])
             source, problem = sources[row["number"]], row["problem"]
             yield source, problem or Tally(**{name: row[name] for name in asdict(Tally())})
     except ray.exceptions.RayError as error:
         Predictor(replace(job, device="cpu", precision="auto"))  # one sentence, if it is the model or the options
         raise ValueError(f"Ray stopped ({brief(error)}); what is complete stays: run the command again") from error
-    for number in sorted(missing):
-        yield sources[number], f"{sources[number].path}: the actors that predicted it died {TRIES + 1} times"
+
+
+def tries_of(source: Source) -> Path:
+    """A file with a byte for each actor that began with the source: it outlives them."""
+    return source.target.with_name(f".{source.target.name}.tries")
 
 
 def absolute(source: Source) -> Source:
@@ -122,11 +121,20 @@ class FilePredictor:
         return pa.Table.from_pylist([self.predict(**row) for row in batch.to_pylist()])
 
     def predict(self, number: str, path: str, target: str, text: str) -> dict[str, Any]:
-        """Predicts one file."""
+        """Predicts one file, unless too many actors died of it."""
         source = Source(Path(path), Path(target), text)
+        tries = tries_of(source)
+        tries.parent.mkdir(parents=True, exist_ok=True)
+        with tries.open("ab") as counted:
+            counted.write(b".")
         tally, problem = Tally(), ""
         try:
+            if tries.stat().st_size > TRIES:
+                raise CorpusError(
+                    f"{path}: {TRIES} actors that predicted it died; look for a text that no memory holds"
+                )
             tally = source.write(self.predictor(batch, source.rows) for batch in source.batches(self.size))
         except CorpusError as error:
             problem = str(error)
+        tries.unlink()
         return {"number": int(number), "problem": problem, **asdict(tally)}
