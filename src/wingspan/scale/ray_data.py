@@ -131,10 +131,10 @@ class FilePredictor:
         try:
             if tries.stat().st_size > TRIES:
                 raise CorpusError(
-                    f"{path}: {TRIES} actors that predicted it died; look for a text that no memory holds"
+                    f"{path}: {TRIES} actors that predicted it died; look for a text that fills the memory"
                 )
             tally = source.write(self.predictor(batch, source.rows) for batch in source.batches(self.size))
         except CorpusError as error:
             problem = str(error)
-        tries.unlink()
+        tries.unlink(missing_ok=True)
         return {"number": int(number), "problem": problem, **asdict(tally)}
