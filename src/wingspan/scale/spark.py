@@ -11,7 +11,6 @@ from wingspan.scale import ENTITIES, FAILURE, Columns, Job, Predictor
 ENTITY = (
     "struct<start: bigint, end: bigint, text: string, label: string, score: double, fragments: array<array<bigint>>>"
 )
-predictor_of = cache(Predictor)  # a Python worker of Spark serves many partitions, and loads the model once
 
 
 def predict_frame(frame: Any, job: Job, *, text: str = "text") -> Any:
@@ -19,6 +18,12 @@ def predict_frame(frame: Any, job: Job, *, text: str = "text") -> Any:
     frame = frame.drop(ENTITIES, FAILURE)
     schema = f"{frame._jdf.schema().toDDL()}, {ENTITIES} array<{ENTITY}>, {FAILURE} string"
     return frame.mapInArrow(predicting(job, Columns(text)), schema)
+
+
+@cache
+def predictor_of(job: Job) -> Predictor:
+    """A Python worker of Spark serves many partitions, and loads the model once."""
+    return Predictor(job)
 
 
 def predicting(job: Job, rows: Columns) -> Callable[[Iterable[Any]], Iterator[Any]]:
