@@ -22,27 +22,27 @@ def scale() -> str:
         whole = "–"
         if row["engine"] != "single":
             whole = f"{row['lost']}, {row['doubled']}, {row['different']}"
+        used = f"{row['cpu_seconds']:.0f}" if row["engine"] != "ray" and "all" not in row.get("killed", []) else "–"
         lines.append(
             f"{row['encoder']} | {ENGINES[row['engine']]} | {row['workers']} | {row['cores']} | {killed} | "
-            f"{files} of {row['files']} | {row['seconds']:.0f} | {rate} | {over(row, found)} | {whole}"
+            f"{files} of {row['files']} | {row['seconds']:.0f} | {used} | {rate} | {over(row, found)} | {whole}"
         )
     header = (
-        "encoder | engine | workers | cores | killed | files predicted | seconds | sentences per second "
-        "| over one process | rows lost, doubled, different"
+        "encoder | engine | workers | cores | killed | files predicted | seconds | processor seconds "
+        "| sentences per second | over one process | rows lost, doubled, different"
     )
     return markdown(header, lines)
 
 
 def over(row: dict[str, Any], found: list[dict[str, Any]]) -> str:
-    """The time beyond that of one process on as many cores, in per cent; of a process on one core, its share of two."""
-    alone = [
-        other["seconds"] / row["cores"]
-        for other in found
-        if other["engine"] == "single" and other["cores"] == 1 and other["name"] == row["name"]
-    ]
-    if row["engine"] == "single" or not alone or row.get("killed") or row.get("files_there"):
+    """The processor time beyond that of one process, in per cent: others on the machine change it little.
+
+    That of Ray's nodes is not known, and killed or resumed runs did other work.
+    """
+    alone = [other["cpu_seconds"] for other in found if other["engine"] == "single" and other["name"] == row["name"]]
+    if row["engine"] != "local" or not alone or row.get("killed") or row.get("files_there"):
         return "–"
-    return f"{100 * (row['seconds'] / alone[-1] - 1):+.0f} %"
+    return f"{100 * (row['cpu_seconds'] / alone[-1] - 1):+.0f} %"
 
 
 def scale_cost() -> str:
