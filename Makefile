@@ -40,7 +40,7 @@ fuzz: .venv/.installed-dev
 	touch $@
 
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,serve,onnx,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,serve,onnx,scale,ray,spacy,hub,tensorboard,plots,tune,bleu,quantized,gensim]"
 	touch $@
 
 clean:

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 import claims
+import scale_tables
 import system_tables
 import vector_tables
 from table_rows import markdown, rows, spread
@@ -39,6 +40,7 @@ PAGES = (
     "export",
     "choosing",
     "serving",
+    "scale",
 )
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -512,6 +514,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "throughput-gpu": throughput_gpu,
     "long-documents": long_documents,
     "segmenting": segmenting,
+    "scale": scale_tables.scale,
+    "scale-cost": scale_tables.scale_cost,
     "precision": precision,
     "onnx": onnx,
     "conditional": system_tables.conditional,

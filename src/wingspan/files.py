@@ -123,15 +123,18 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines of a file, plain or gzipped, numbered from 1, without line ends (LF or CR LF) and byte order mark."""
     path = Path(path)
     at = 0
+    for number, line in lines_of_bytes(path):
+        text = _decode(line, path, number, at)
+        at += len(line)
+        if number == 1:
+            text = text.removeprefix(BYTE_ORDER_MARK)
+        yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def lines_of_bytes(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, plain or gzipped, numbered from 1, as they are."""
     with open_bytes(path) as raw:
-        number = 0
-        while line := _next_line(raw, path):
-            number += 1
-            text = _decode(line, path, number, at)
-            at += len(line)
-            if number == 1:
-                text = text.removeprefix(BYTE_ORDER_MARK)
-            yield number, text.removesuffix("\n").removesuffix("\r")
+        yield from enumerate(iter(lambda: _next_line(raw, path), b""), 1)
 
 
 def read_text(path: str | Path, keep_mark: bool = False) -> str:
@@ -162,16 +165,30 @@ def read_json_lines(path: str | Path, problems: Problems) -> Iterator[tuple[int,
         if not line.strip():
             continue
         try:
-            record = _parse_json(line)
-            if not isinstance(record, dict):
-                raise ValueError(f"a JSON {type(record).__name__} where an object is needed; write {{...}}")
-        except json.JSONDecodeError as error:
-            reason = f"no valid JSON ({error.msg} at column {error.colno}); give one object on a line"
-            problems.add(path, number, reason)
+            record = _object_on(line)
         except ValueError as error:
             problems.add(path, number, str(error))
         else:
             yield number, record
+
+
+def json_of_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """The JSON object on one line of a file, for those that read the lines themselves."""
+    text = _decode(line, path, number, None)
+    try:
+        return _object_on(text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text)
+    except ValueError as error:
+        raise CorpusError(f"{path}:{number}: {error}") from error
+
+
+def _object_on(line: str) -> dict[str, Any]:
+    try:
+        record = _parse_json(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no valid JSON ({error.msg} at column {error.colno}); give one object on a line") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON {type(record).__name__} where an object is needed; write {{...}}")
+    return record
 
 
 def stem(path: str | Path) -> str:

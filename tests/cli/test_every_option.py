@@ -192,6 +192,19 @@ TABLE: dict[str, dict[str, Reaches]] = {
             "problems.on_error",
             "skip",
         ),
+        **parameters(
+            "wingspan.scale.run:predict_files",
+            "predict {dev} --model {model} --output {out}/o",
+            engine=("--engine ray", "ray"),
+            workers=("--engine local --workers 3", 3),
+            address=("--engine ray --address 127.0.0.1:6379", "127.0.0.1:6379"),
+            text=("--engine local --text abstract", "abstract"),
+        ),
+        "no_progress": Reaches(
+            "predict {dev} --model {model} --output {out}/o --engine local --no-progress",
+            "wingspan.cli.predict:predict_at_scale",
+            "no_progress",
+        ),
     },
     "serve": {
         **parameters(

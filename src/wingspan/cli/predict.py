@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
 from wingspan.answers import model_version
 from wingspan.cli import app
@@ -18,6 +19,7 @@ from wingspan.cli.options import (
     Dataset,
     Device,
     MostSentences,
+    NoProgress,
     Parts,
     Threads,
     is_model,
@@ -43,6 +45,12 @@ from wingspan.text import Document
 from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
 
+if TYPE_CHECKING:
+    from wingspan.recognizer import Recognizer
+    from wingspan.scale import Job
+    from wingspan.scale.sources import Source, Tally
+
+Engine = Literal["local", "ray"]
 SUFFIXES = (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")  # of arguments that are meant as files
 
 
@@ -74,19 +82,42 @@ def predict(
     device: Device = None,
     precision: ComputeIn = "auto",
     threads: Threads = None,
+    engine: Annotated[
+        Engine | None, typer.Option(help="Predict Parquet and JSON-lines files into a folder, with many workers.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes or actors of --engine; otherwise all cores or GPUs.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="The Ray cluster of --engine ray; otherwise this machine.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="With --engine: the column or key with the texts.")] = None,
+    no_progress: NoProgress = False,
 ) -> None:
     """Finds entities in texts of any length."""
-    from wingspan.recognizer import Recognizer
-    from wingspan.recognizer.uncertain import most_uncertain
-
-    use_threads(threads)
     console = Console()
+    if engine is not None:
+        refuse_with_engine(output, format, to, lossy)
+    elif workers is not None or address is not None or text is not None:
+        raise ValueError("--workers, --address and --text are about --engine; give --engine local or ray too")
     if output is None and (to is not None or lossy):
         raise ValueError("--to and --lossy are about the file of --output; give one, or leave them out")
     if model is None and is_model(inputs[0]) and len(inputs) > 1:
         model, *inputs = inputs
     if model is None:
         raise ValueError("give the model too: wingspan predict INPUT --model MODEL, or MODEL INPUT")
+    if engine is not None and output is not None:
+        from wingspan.scale import Job
+
+        files = tuple(str(path.resolve()) for path in parts or ())
+        job = Job(model, device, precision, files, batch_size, threshold, overlap, dataset, threads or 1)
+        where = {"engine": engine, "workers": workers, "address": address, "text": text or "text"}
+        predict_at_scale(job, inputs, output, where, no_progress)
+        return
+    from wingspan.recognizer import Recognizer
+    from wingspan.recognizer.uncertain import most_uncertain
+
+    use_threads(threads)
     check_inputs(inputs, format)  # whatever is wrong is said before a model is loaded
     target = None if output is None else format_named(to or by_suffix(output))
     if output is not None:
@@ -135,6 +166,88 @@ def predict(
         )
     if output is not None:
         say(console, f"{output}: {counted(predicted.number, 'document')}")
+
+
+def refuse_with_engine(output: Path | None, format: str | None, to: str | None, lossy: bool) -> None:
+    """Refuses options that are about one file of any format."""
+    if output is None:
+        raise ValueError("--engine writes files; give the folder for them with --output")
+    if output.is_file():
+        raise ValueError(f"{output}: a file of this name is there; --engine needs a folder")
+    if format is not None or to is not None or lossy:
+        raise ValueError("--engine reads and writes Parquet and JSON-lines; leave out --from, --to and --lossy")
+
+
+def predict_at_scale(job: "Job", inputs: list[str], output: Path, where: dict[str, Any], no_progress: bool) -> None:
+    """Predicts files into a folder; tells of each, and at the end of what failed."""
+    from wingspan.scale.run import predict_files
+
+    console = Console(stderr=True)
+    with Follow(console, bar=console.is_terminal and not no_progress) as follow:
+        summary = predict_files(job, inputs, output, watch=follow, **where)
+    tally = summary.tally
+    parts = [
+        counted(summary.files, "file"),
+        counted(tally.documents, "document"),
+        counted(tally.entities, "entity", "entities"),
+    ]
+    if summary.there:
+        parts.append(f"{counted(summary.there, 'file')} predicted before")
+    if tally.without_text:
+        parts.append(f"{counted(tally.without_text, 'row')} without a text")
+    say(Console(), f"{output}: {', '.join(parts)}")
+    if tally.failures:
+        say(console, f"{counted(tally.failures, 'document')} could not be predicted; see {output}/**/*.failed.jsonl")
+    for problem in summary.unreadable[:20]:
+        say(console, problem)
+    if summary.unreadable:
+        raise ValueError(f"{counted(len(summary.unreadable), 'file')} could not be predicted; all others are complete")
+
+
+class Follow:
+    """How far a run is: a bar in a terminal, otherwise a line for each file."""
+
+    def __init__(self, console: Console, bar: bool) -> None:
+        self.console, self.files, self.finished_files = console, 0, 0
+        shown = (
+            "{task.description}",
+            BarColumn(),
+            "{task.completed:,} documents",
+            "{task.fields[rate]}",
+            TimeElapsedColumn(),
+        )
+        self.bar = Progress(*shown, console=console, transient=True) if bar else None
+
+    def __enter__(self) -> Self:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def begin(self, files: int) -> None:
+        """So many files are to be predicted."""
+        self.files = files
+        if self.bar is not None:
+            self.task = self.bar.add_task(f"0 of {files} files", total=None, rate="")
+
+    def progress(self, documents: int) -> None:
+        """So many documents more."""
+        if self.bar is not None:
+            self.bar.advance(self.task, documents)
+            task = self.bar.tasks[0]
+            self.bar.update(self.task, rate=f"{task.completed / max(task.elapsed or 0.0, 0.1):,.0f} per second")
+
+    def finished(self, source: "Source", tally: "Tally") -> None:
+        """The predictions of a file are there."""
+        self.finished_files += 1
+        if self.bar is not None:
+            self.bar.update(self.task, description=f"{self.finished_files} of {self.files} files")
+        else:
+            done = f"{self.finished_files:,} of {counted(self.files, 'file')}"
+            say(self.console, f"{source.target}: {counted(tally.documents, 'document')} ({done})")
 
 
 class Counted:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, get_args
 
+from wingspan.answers import hugging_face
 from wingspan.batch import Collate, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
@@ -19,6 +20,7 @@ from wingspan.model_folder import CALIBRATION, FACTS, calibration_of, facts_of
 from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
 from wingspan.recognizer.engine import Answer, Engine, Question, Read
 from wingspan.recognizer.exported import GRAPH, open_exported
+from wingspan.recognizer.tables import entity_table
 from wingspan.text import Document, Entity, Sentence
 
 if TYPE_CHECKING:
@@ -186,6 +188,23 @@ class Recognizer:
         if isinstance(texts, str | bytes | Document):
             raise TypeError("predict_stream takes an iterable of texts; put the one text into a list")
         return self._stream(texts, batch_size, threshold, chosen, is_split_into_words, dataset)
+
+    def pipeline(self, texts: str | Sequence[str], **options: Any) -> list[Any]:
+        """Entities as a Hugging Face pipeline gives them with `aggregation_strategy="simple"`: a list for each text.
+
+        Of one text, its list. The options are those of `predict`.
+        """
+        found = [hugging_face(document) for document in self.predict(texts, **options)]
+        return found[0] if isinstance(texts, str | Document) else found
+
+    def predict_table(self, frame: Any, text: str = "text", *, keep: Sequence[str] = (), **options: Any) -> Any:
+        """One row for each entity of a table of pandas, Polars or pyarrow, as a table of the same library.
+
+        `text` is the column with the texts, and the columns in `keep` are repeated. Of pandas the index is that of the
+        text's row; other tables get a column `row`. A row without a text has no entity. The options are those of
+        `predict`.
+        """
+        return entity_table(frame, text, keep, lambda documents: self.predict_stream(documents, **options))
 
     def _stream(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from wingspan.corpora.formats import ALL, Format, Holds, records
 from wingspan.corpora.formats.records import Json, Misfit, RecordRef
 from wingspan.corpora.words import WordRanges
-from wingspan.files import Problems, read_json_lines
+from wingspan.files import CorpusError, Problems, json_of_line, read_json_lines
 from wingspan.text import Document, Entity, Span, join_words
 
 _OWN = frozenset({"id", "doc_id", "dataset", "text", "tokens", "entities", "sentences", records.SHAPE})
@@ -36,6 +36,19 @@ def documents_of_records(given: Iterable[Mapping[str, Any]], name: str) -> Itera
             yield _document(dict(record), RecordRef(Path(name), number, number, problems))
         except Misfit as misfit:
             problems.add(name, number, f"{misfit}; mend the record")
+
+
+def document_of_line(line: bytes, path: Path, number: int, record: int, text: str = "text") -> Document:
+    """The document on one line of a file, its so-manieth record; the text may have another key."""
+    content = json_of_line(line, path, number)
+    if text != "text":
+        if text not in content:
+            raise CorpusError(f"{path}:{number}: no key {text!r}; name the one with the text (--text)")
+        content["text"] = content.pop(text)
+    try:
+        return _document(content, RecordRef(path, number, record, Problems()))
+    except Misfit as misfit:
+        raise CorpusError(f"{path}:{number}: {misfit}; mend the record") from misfit
 
 
 def _document(record: Json, ref: RecordRef) -> Document:

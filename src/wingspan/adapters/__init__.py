@@ -1,0 +1,1 @@
+"""A recognizer as a part of other libraries."""
