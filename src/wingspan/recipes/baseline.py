@@ -1,10 +1,10 @@
-"""A small recognizer that needs no download: hashed word features, a BiLSTM, pooled spans: the default."""
+"""A small recognizer that needs no download: hashed word features, convolutions, pooled spans: the default."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from wingspan.encoders.hashed import HashedEncoder
+from wingspan.encoders.hashed import ConvolvedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
@@ -16,8 +16,8 @@ def recipe() -> Recipe:
     """First, last and maximum of the words, the width, one hidden layer; all spans of the grid."""
     return Recipe(
         name="baseline",
-        paper="the quickest system: hashed features, a BiLSTM and pooled spans, trained from scratch",
-        encoder=partial(HashedEncoder),
+        paper="the quickest system: hashed features, convolutions and pooled spans, trained from scratch",
+        encoder=partial(ConvolvedEncoder),
         spans=partial(PooledSpans, views=("first", "last", "max"), width_size=25),
         head=partial(FeedForwardHead, hidden=(128,), dropout=0.3),
         terms={"spans": Term(partial(Classification))},
