@@ -15,9 +15,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import claims
 import system_tables
 import vector_tables
 from table_rows import markdown, rows, spread
+from wingspan.training.choice import first_of, kept, nearest, weights_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -36,6 +38,7 @@ PAGES = (
     "conditional",
     "typed_spans",
     "leaks",
+    "choosing",
 )
 DOCUMENTS = ("README.md", *(f"docs/{page}.md" for page in PAGES))
 
@@ -54,6 +57,13 @@ PARTIAL = {
     "full": "both types everywhere",
     "masked": "diseases in one half, chemicals in the other; silence is open",
     "unmasked": "the same halves; silence is taken for nothing",
+}
+KINDS_OF_DATA = {
+    "flat": "flat entities",
+    "nested": "nested entities (1 % or more)",
+    "long": "long entities (1 % or more with over 16 words)",
+    "discontinuous": "entities in pieces (0.5 % or more)",
+    "several": "several corpora",
 }
 SIDES = {"dev": "train, dev", "test": "train, test", "dev-test": "dev, test"}
 SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
@@ -430,7 +440,25 @@ def tuning() -> str:
     return "\n".join(lines)
 
 
+def choices() -> str:
+    """What `auto` chooses, by kind of data and encoder, and how far ahead it was on dev."""
+    encoders = ("minilm", "e5-small", "all-mpnet-base-v2")
+    lines = []
+    for kind, words in KINDS_OF_DATA.items():
+        cells = [words]
+        for encoder in encoders:
+            found = nearest([row for row in kept() if row["kind"] == kind], weights_of(encoder))
+            winner = first_of(found)
+            chance = ", may be chance" if winner.chance else ""
+            measured = "" if found[0]["encoder"] == encoder else f"; measured with {found[0]['encoder']}"
+            cells.append(f"`{winner.recipe}` (+{winner.lead:.2f}{chance}{measured})")
+        lines.append(" | ".join(cells))
+    return markdown(" | ".join(["your data", *(f"encoder like {name}" for name in encoders)]), lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "choices": choices,
+    "claims": claims.claims,
     "lexicon": lexicon,
     "compress_generate": compress_generate,
     "compress_generate-writing": compress_generate_writing,

@@ -10,7 +10,7 @@ from wingspan.spans.deep import same
 TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "electra", "mpnet", "distilbert"])
 def test_few_large_calls_give_what_many_small_ones_give(kind):
     encoder = configured(kind)
     states = encoder(TOKENS).layers[:-1]

@@ -8,13 +8,13 @@ import torch
 from tiny import ENCODER, of_length, word_inputs
 from torch import nn
 from towers import SMALL, Configured, configured, looped
-from transformers import DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel, RoFormerConfig, RoFormerModel
+from transformers import RobertaConfig, RobertaModel, RoFormerConfig, RoFormerModel
 
 from wingspan.candidates import Candidates, Grid
 from wingspan.encoders import Words
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.layers import grid
-from wingspan.layers.bert_blocks import attention_bias
+from wingspan.layers.bert_blocks import attention_bias, buckets
 from wingspan.layers.grid import inside
 from wingspan.spans import deep
 from wingspan.spans.contextual import ContextualSpans, initialize
@@ -38,20 +38,44 @@ def on_grid(words: Words, width: int) -> Candidates:
     return Grid(ENCODER, width)(inputs, words)
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "electra", "mpnet", "distilbert"])
 @pytest.mark.parametrize("depth", [None, 1, 2])
 def test_a_query_that_is_a_word_and_reads_the_whole_input_becomes_the_encoders_own_output(kind, depth, monkeypatch):
     encoder = configured(kind)
     words = encoder(TOKENS)
     spans = DeepSpans(encoder, 9, depth=depth, share_weights=True, build_single=True).eval()
     below = words.layers[-(depth or 3) - 1]
-    monkeypatch.setattr(spans, "_begin", lambda states, layout: below)  # one query per word
-    out = spans(words, listed([0] * 9, [9] * 9))
+    monkeypatch.setattr(spans, "_begin", lambda states, layout: below)  # one query per word, which is its start
+    at, held = torch.arange(9).expand(2, -1), torch.ones(1, 9, 9, dtype=torch.bool)
+    out = spans._build(words, deep.SpanBlocks(deep.same, at, at + 1, held, attention_bias(held, torch.float32)))
     close(out, words.top)
     assert not torch.allclose(below, words.top, atol=1e-2)
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_distances_of_a_span_are_those_of_its_start_and_learn():
+    encoder = configured("mpnet")
+    words, (start, end) = encoder(TOKENS), ([2, 2, 4], [6, 4, 9])
+    spans = DeepSpans(encoder, 9).eval()
+    before = spans(words, listed(start, end))
+    with torch.no_grad():
+        spans.distances.weight[16 + 3] += 1.0  # three words to the right of the start: only spans of four or more
+    after = spans(words, listed(start, end))
+    changed = (after - before).abs().amax(-1) > 1e-4
+    assert changed.tolist() == [[True, False, True]] * 2
+    after.sum().backward()
+    used = spans.distances.weight.grad.abs().sum(-1) > 0
+    assert [row for row in range(32) if used[row]] == [0, 17, 18, 19, 20]
+    assert encoder.distances.weight.grad is None or spans.distances is not encoder.distances
+
+
+@pytest.mark.parametrize("length", [5, 40, 300])
+def test_buckets_of_distances_are_mpnets(length):
+    stack = configured("mpnet").model.encoder
+    distance = torch.arange(-length, length + 1)
+    assert torch.equal(buckets(distance, 32), stack.relative_position_bucket(distance))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "mpnet"])
 @pytest.mark.parametrize("depth", [None, 2])
 @pytest.mark.parametrize("block", [128, 9, 4])
 @pytest.mark.parametrize("as_list", [False, True])
@@ -64,7 +88,7 @@ def test_all_widths_at_once_equal_the_loop_over_widths(kind, depth, block, as_li
     if as_list:
         candidates = candidates._replace(width=None)
     out = spans(words, candidates).view(2, 9, width, -1)
-    plain = looped(spans.blocks, words.layers, width)
+    plain = looped(spans.blocks, words.layers, width, spans.distances)
     wanted = [
         *encoder.model.encoder.parameters(),
         *spans.blocks.parameters(),
@@ -232,13 +256,12 @@ def test_parameter_counts_of_the_paper(shared, expected):
 
 
 def test_other_encoders_are_refused_with_a_sentence():
-    small = dict(SMALL, dim=8, n_heads=2, n_layers=2, hidden_dim=12)
     rotary = Configured(RoFormerModel(RoFormerConfig(**SMALL)))
-    distilled = SimpleNamespace(size=8, blocks=DistilBertModel(DistilBertConfig(**small)).transformer.layer)
+    other = SimpleNamespace(size=8, blocks=nn.ModuleList([nn.TransformerEncoderLayer(8, 2, 12)]))
     with pytest.raises(ValueError, match="has none: choose such an encoder, or PooledSpans"):
         DeepSpans(ENCODER, 4)
-    for encoder in (rotary, distilled):
-        with pytest.raises(ValueError, match="BERT, RoBERTa, ELECTRA and their kin; .* has others"):
+    for encoder in (rotary, other):
+        with pytest.raises(ValueError, match="BERT, RoBERTa, ELECTRA, MPNet, DistilBERT and their kin; .* has others"):
             DeepSpans(encoder, 4)
     for depth in (0, 4):
         with pytest.raises(ValueError, match=f"depth is {depth}; this encoder has 3 layers: give 1 to 3"):

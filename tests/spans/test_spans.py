@@ -47,7 +47,7 @@ def with_blocks() -> SimpleNamespace:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return SimpleNamespace(size=5, blocks=model.encoder.layer, keep_layers=0)
+    return SimpleNamespace(size=5, blocks=model.encoder.layer, distances=None, keep_layers=0)
 
 
 def make(part, max_width: int = 4) -> SpanRepresentation:

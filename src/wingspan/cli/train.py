@@ -55,6 +55,7 @@ def train(
     from rich.console import Console
 
     from wingspan.recipe_json import with_settings
+    from wingspan.training.choice import settle
     from wingspan.training.corpora import corpora_of
     from wingspan.training.run import TrainingJob, check_warm_start, prepare, quick_settings, train_seeds
     from wingspan.views.console import first_process, say, write_json
@@ -67,10 +68,12 @@ def train(
     chosen_settings = {**chosen_settings, **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen_settings)
     data = corpora_of(train or None, dev, test, format, corpora)
+    settled = settle(recipe, data, encoder)
     job = TrainingJob(
-        prepare(recipe, encoder, {**data.settings, **chosen_settings}),
+        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen_settings}),
         data,
         output,
+        reason=settled.reason,
         resume=resume,
         start=start,
         rename=pairs(rename, "--rename"),

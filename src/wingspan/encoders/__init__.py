@@ -41,6 +41,11 @@ class Encoder(nn.Module, ABC):
         """The Transformer blocks, bottom first, if the encoder has them."""
         return None
 
+    @property
+    def distances(self) -> nn.Embedding | None:
+        """What all blocks add to attention scores by distance, (buckets, heads), if they do."""
+        return None
+
     def study(self, sentences: Sequence[Sentence], others: Iterable[Sentence]) -> None:  # noqa: B027  most need none
         """Fixes the vocabulary from the training sentences and `others` (dev), before a new model is built."""
 

@@ -98,9 +98,18 @@ class PretrainedEncoder(Encoder):
     @property
     def blocks(self) -> nn.ModuleList | None:
         """The Transformer blocks of BERT-like models in float32, which is what parts that copy them compute in."""
-        stack = getattr(getattr(self.model, "encoder", None), "layer", None)
+        stack = getattr(self._stack, "layer", None)
         plain = self.base is None and self.model.dtype == torch.float32
         return stack if isinstance(stack, nn.ModuleList) and plain else None
+
+    @property
+    def distances(self) -> nn.Embedding | None:
+        """MPNet's bias of attention."""
+        return getattr(self._stack, "relative_attention_bias", None)
+
+    @property
+    def _stack(self) -> Any:
+        return getattr(self.model, "encoder", None) or getattr(self.model, "transformer", None)  # DistilBERT's
 
     def forward(self, inputs: Inputs) -> Words:
         """Runs the Transformer and pools pieces to units."""

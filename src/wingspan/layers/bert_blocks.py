@@ -1,4 +1,7 @@
-"""Transformer blocks of BERT's form with other queries (spans) than keys and values (words), and fused for training.
+"""Transformer blocks with other queries (spans) than keys and values (words), and BERT's fused for training.
+
+BERT, MPNet and DistilBERT compute the same after different names (`Kind`); MPNet also adds a learned bias by distance
+to its attention scores (`distance_bias`).
 
 On a GPU small batches wait for launches, not for arithmetic. So the weights of all blocks are cast together, keys and
 values of all blocks are one product each, and the mask is made once in the form that attention kernels expect.
@@ -7,7 +10,9 @@ Legend: B sentences, L words, R blocks of words, N queries, K words of a block, 
 """
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -26,15 +31,74 @@ PARTS = (
     *(f"{part}.{name}" for part in ("attention.output", "output") for name in ("dense", "LayerNorm")),
     "intermediate.dense",
 )
-"""The learned parts of a block of BERT's form, all of them."""
+"""The learned parts of a block, all of them, by their names in BERT."""
 
 KEYS_AND_VALUES = ("attention.self.key", "attention.self.value")
 
 
-def bert_shaped(block: Any) -> bool:
-    """Whether a block has BERT's learned parts and sees positions only in its input (RoFormer also rotates by them)."""
+class Kind(NamedTuple):
+    """Where the blocks of one kind of model have what all blocks have."""
+
+    names: dict[str, str]  # of a part in BERT: its name in this kind, where that differs
+    heads: str
+    activation: str
+    attention_dropout: str
+    dropout: dict[str, str]  # by part; a part that is left out has none
+
+    def name(self, part: str) -> str:
+        """The name of one of `PARTS` in these blocks."""
+        return self.names.get(part, part)
+
+
+BERT = Kind(
+    names={},
+    heads="attention.self.num_attention_heads",
+    activation="intermediate.intermediate_act_fn",
+    attention_dropout="attention.self.dropout.p",
+    dropout={"attention.output": "attention.output.dropout.p", "output": "output.dropout.p"},
+)
+MPNET = Kind(
+    names={
+        "attention.self.query": "attention.attn.q",
+        "attention.self.key": "attention.attn.k",
+        "attention.self.value": "attention.attn.v",
+        "attention.output.dense": "attention.attn.o",
+        "attention.output.LayerNorm": "attention.LayerNorm",
+    },
+    heads="attention.attn.num_attention_heads",
+    activation="intermediate.intermediate_act_fn",
+    attention_dropout="attention.attn.dropout.p",
+    dropout={"attention.output": "attention.dropout.p", "output": "output.dropout.p"},
+)
+DISTILBERT = Kind(
+    names={
+        "attention.self.query": "attention.q_lin",
+        "attention.self.key": "attention.k_lin",
+        "attention.self.value": "attention.v_lin",
+        "attention.output.dense": "attention.out_lin",
+        "attention.output.LayerNorm": "sa_layer_norm",
+        "intermediate.dense": "ffn.lin1",
+        "output.dense": "ffn.lin2",
+        "output.LayerNorm": "output_layer_norm",
+    },
+    heads="attention.n_heads",
+    activation="ffn.activation",
+    attention_dropout="attention.dropout.p",
+    dropout={"output": "ffn.dropout.p"},
+)
+
+
+def kind_of(block: Any) -> Kind | None:
+    """The kind of a block, by its learned parts; None if it is of another, or rotates by positions (RoFormer)."""
     learned = {name.rpartition(".")[0] for name, _ in block.named_parameters()}
-    return learned == set(PARTS) and "sinusoidal_pos" not in inspect.signature(block.forward).parameters
+    if "sinusoidal_pos" in inspect.signature(block.forward).parameters:
+        return None
+    return next((kind for kind in (BERT, MPNET, DISTILBERT) if learned == {*map(kind.name, PARTS)}), None)
+
+
+def bert_shaped(block: Any) -> bool:
+    """Whether a block is BERT's."""
+    return kind_of(block) is BERT
 
 
 class Form(NamedTuple):
@@ -60,8 +124,9 @@ def layers_of(
     blocks: Sequence[Any], states: Sequence[Tensor], dtype: torch.dtype, fold: Fold, *, together: bool
 ) -> list[Layer]:
     """Prepares each block with the words' states below it; `together`: few large calls instead of many small ones."""
-    form = form_of(blocks[0])
-    modules = {part: [block.get_submodule(part) for block in blocks] for part in PARTS}
+    form, kind = form_of(blocks[0]), kind_of(blocks[0])
+    assert kind is not None, "whoever copies blocks has asked"
+    modules = {part: [block.get_submodule(kind.name(part)) for block in blocks] for part in PARTS}
     columns = {part: [[m.weight for m in column], [m.bias for m in column]] for part, column in modules.items()}
     columns, *read = (stacked_layers if together else single_layers)(columns, list(states), dtype)
     each = [{part: (weights[i], biases[i]) for part, (weights, biases) in columns.items()} for i in range(len(blocks))]
@@ -78,11 +143,16 @@ def layers_of(
 
 def form_of(block: Any) -> Form:
     """Reads the settings off a block."""
-    attention, joins = block.attention.self, {"attention.output": block.attention.output, "output": block.output}
-    dropout = {name: part.dropout.p for name, part in joins.items()}
-    eps = {name: part.LayerNorm.eps for name, part in joins.items()}
-    act = block.intermediate.intermediate_act_fn
-    return Form(attention.num_attention_heads, act, attention.dropout.p, dropout, eps)
+    kind = kind_of(block)
+    assert kind is not None, "whoever copies blocks has asked"
+
+    def read(path: str) -> Any:
+        return attrgetter(path)(block)
+
+    joins = ("attention.output", "output")
+    dropout = {part: read(kind.dropout[part]) if part in kind.dropout else 0.0 for part in joins}
+    eps = {part: read(kind.name(f"{part}.LayerNorm")).eps for part in joins}
+    return Form(read(kind.heads), read(kind.activation), read(kind.attention_dropout), dropout, eps)
 
 
 def stacked_layers(
@@ -139,8 +209,34 @@ def attention_bias(held: Tensor, dtype: torch.dtype) -> Tensor:
     Its rows are a multiple of 16 numbers apart; otherwise attention would copy it in every layer.
     """
     *front, words = held.shape
-    room = held.new_zeros((*front, -(-words // 16) * 16), dtype=dtype)
+    room = held.new_zeros((*front, aligned(words)), dtype=dtype)
     return room[..., :words].masked_fill_(~held, -torch.inf).unsqueeze(1)
+
+
+def aligned(words: int) -> int:
+    """The next multiple of 16."""
+    return -(-words // 16) * 16
+
+
+def distance_bias(table: Tensor, start: Tensor, bias: Tensor) -> Tensor:
+    """Adds what MPNet has learned for each distance; that of a span is its start's, in units.  -> (R, heads, N, K)
+
+    table: (buckets, heads); start: (R, N); bias: (R, 1, N, K), the mask. Rows are aligned as the mask's.
+    """
+    words = bias.shape[-1]
+    at = torch.arange(aligned(words), device=start.device)
+    learned = F.embedding(buckets(at - start[: len(bias), :, None], len(table)), table)  # (R, N, aligned, heads)
+    room = learned.permute(0, 3, 1, 2).to(bias.dtype, memory_format=torch.contiguous_format)
+    return (room + F.pad(bias, (0, room.shape[-1] - words)))[..., :words]
+
+
+def buckets(distance: Tensor, number: int, farthest: int = 128) -> Tensor:
+    """The row of a distance in MPNet's table: near ones have their own, far ones share one on a logarithmic scale."""
+    half, size = number // 2, distance.abs()
+    own = half // 2
+    scale = (half - own) / math.log(farthest / own)
+    shared = own + (torch.log(size.clamp(min=1).float() / own) * scale).long()
+    return torch.where(size < own, size, shared.clamp(max=half - 1)) + half * (distance > 0)
 
 
 def run_layer(layer: Layer, spans: Tensor, bias: Tensor, training: bool) -> Tensor:

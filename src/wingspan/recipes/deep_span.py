@@ -31,7 +31,7 @@ DEEP: Part = partial(DeepSpans)
 
 def fresh(factor: float) -> dict[str, float]:
     """Learning rates: the span Transformer learns as slowly as the encoder it was copied from, the rest faster."""
-    slow = dict.fromkeys(("model.scorer.spans.blocks", "model.scorer.spans.around.blocks"), 1.0)
+    slow = {f"model.scorer.spans.{part}": 1.0 for part in ("blocks", "around.blocks", "distances", "around.distances")}
     return {"model.scorer": factor, "objectives": factor, "model.encoder.shapes": factor, **slow}
 
 

@@ -60,7 +60,7 @@ def recipe(of: Callable[[], Recipe] = plain, name: str = "discontinuous") -> Rec
 
 def deep() -> Recipe:
     """Links on deep spans, two layers of them."""
-    slow = {"model.scorer.spans.blocks": 1.0, "model.scorer.spans.around.blocks": 1.0}
+    slow = {f"model.scorer.spans.{part}": 1.0 for part in ("blocks", "around.blocks", "distances", "around.distances")}
     spans = plain(spans=DEEP)
     return replace(spans, train=replace(spans.train, factors={**FRESH, **slow}, clip=5.0))
 

@@ -23,7 +23,7 @@ from wingspan.candidates import Candidates
 from wingspan.encoders import Encoder, Words
 from wingspan.layers import grid
 from wingspan.layers.autocast import working_type
-from wingspan.layers.bert_blocks import Fold, attention_bias, bert_shaped, layers_of, run_layer
+from wingspan.layers.bert_blocks import Fold, attention_bias, distance_bias, form_of, kind_of, layers_of, run_layer
 from wingspan.layers.pooling import WordScores, attend_listed
 from wingspan.spans import SpanRepresentation, embed_widths
 
@@ -49,7 +49,7 @@ class DeepSpans(SpanRepresentation):
     Its blocks start as copies of the encoder's, or are the encoder's (`share_weights`). A span starts as an
     `aggregation` of its words; single words are the encoder's output unless `build_single`. `size_embedding` adds the
     width to the start; `width_size` appends a width embedding to the result. `checkpointing` recomputes layers in the
-    backward pass.
+    backward pass. Where the encoder's attention knows distances (MPNet), those of a span are its first word's.
     """
 
     def __init__(
@@ -72,6 +72,8 @@ class DeepSpans(SpanRepresentation):
         # shared blocks belong to the encoder: a tuple does not register them a second time
         self.blocks = nn.ModuleList() if share_weights else nn.ModuleList(copy.deepcopy(block) for block in blocks)
         self._shared: tuple[Any, ...] = tuple(blocks) if share_weights else ()
+        self.distances = None if share_weights else copy.deepcopy(encoder.distances)
+        self._shared_distances: tuple[nn.Embedding | None, ...] = (encoder.distances,) if share_weights else ()
         encoder.keep_layers = max(encoder.keep_layers, len(blocks) + 1)
         if aggregation not in ("max", "mean", "multiplicative", "additive"):
             raise ValueError(f"DeepSpans has no aggregation {aggregation!r}; use max, mean, multiplicative or additive")
@@ -79,7 +81,7 @@ class DeepSpans(SpanRepresentation):
         self.scores: WordScores | None = None
         if aggregation == "multiplicative" or aggregation == "additive":
             self.scores = WordScores(encoder.size, aggregation)
-        self.dropout = nn.Dropout(float(blocks[0].attention.output.dropout.p))
+        self.dropout = nn.Dropout(form_of(blocks[0]).dropout["output"])
         self.sizes = nn.Embedding(max_width, encoder.size) if size_embedding else None
         if self.sizes is not None:
             nn.init.zeros_(self.sizes.weight)  # no effect before the first step
@@ -171,9 +173,11 @@ class DeepSpans(SpanRepresentation):
         if self.checkpointing and self.training:
             run = partial(checkpoint, run_layer, use_reentrant=False)
         shape, spans = spans.shape, spans.flatten(0, 1)
+        distances = self._shared_distances[0] if self._shared else self.distances
+        bias = blocks.bias if distances is None else distance_bias(distances.weight, blocks.start, blocks.bias)
         with torch.autocast(words.top.device.type, enabled=False):
             for layer in layers_of(tower, below, dtype, blocks.fold, together=words.top.is_cuda):
-                spans = run(layer, spans, blocks.bias, self.training)
+                spans = run(layer, spans, bias, self.training)
         return spans.view(shape)
 
     def _begin(self, states: Tensor, blocks: SpanBlocks) -> Tensor:
@@ -223,9 +227,9 @@ def same(states: Tensor) -> Tensor:
 def top_blocks(encoder: Encoder, depth: int | None) -> list[Any]:
     """The encoder's top blocks, if the tower can copy them."""
     blocks: list[Any] = list(encoder.blocks or [])
-    if not blocks or not all(map(bert_shaped, blocks)):
+    if not blocks or not all(map(kind_of, blocks)):
         raise ValueError(
-            f"DeepSpans copies the Transformer blocks of BERT, RoBERTa, ELECTRA and their kin; "
+            f"DeepSpans copies the Transformer blocks of BERT, RoBERTa, ELECTRA, MPNet, DistilBERT and their kin; "
             f"{type(encoder).__name__} has {'others' if blocks else 'none'}: choose such an encoder, or PooledSpans"
         )
     if depth is not None and not 1 <= depth <= len(blocks):

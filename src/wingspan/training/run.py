@@ -37,6 +37,7 @@ from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, corpus_fingerprint
 from wingspan.training import finish as finishing
+from wingspan.training.choice import settle
 from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_for
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.journal import Journal, TrainingBar
@@ -57,6 +58,8 @@ class TrainingJob:
     corpora: Corpora
     folder: Path | None = None
     seed: int = 1
+    reason: str | None = None
+    """Why `auto` chose this recipe."""
     resume: bool = False
     start: str | Path | None = None
     """A model to go on from; `rename` changes names of its labels first."""
@@ -107,20 +110,22 @@ def train(
 ) -> Recognizer:
     """Trains a recognizer and returns the best one (by dev F1 or accuracy; without dev documents the last).
 
-    `recipe` is a name such as "bundling/bl-span", the path of a recipe file, or a Recipe; corpora are files in any
-    format, documents, or dictionaries as in JSON-lines; `settings` are overrides as in `--set`. The model, the journal
-    and the states are kept in `output`. Several corpora come as a `corpora.toml` or a plan in `corpora`, instead of the
-    files. All others are as in the shell; the log goes to `console`, a bar to the terminal or notebook.
+    `recipe` is a name such as "bundling/bl-span", "auto", the path of a recipe file, or a Recipe; corpora are files in
+    any format, documents, or dictionaries as in JSON-lines; `settings` are overrides as in `--set`. The model, the
+    journal and the states are kept in `output`. Several corpora come as a `corpora.toml` or a plan in `corpora`,
+    instead of the files. All others are as in the shell; the log goes to `console`, a bar to the terminal or notebook.
     """
     refuse_unknown(wingspan.train, unknown)
     chosen = {**(settings or {}), **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen)
     data = corpora_of(train, dev, test, format, corpora)
+    settled = settle(recipe, data, encoder)
     job = TrainingJob(
-        prepare(recipe, encoder, {**data.settings, **chosen}),
+        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen}),
         data,
         Path(output) if output is not None else None,
         seed,
+        settled.reason,
         resume=resume,
         start=start,
         rename=rename or {},
@@ -210,6 +215,8 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
+    if job.reason is not None:
+        say(console, job.reason)
     held_out = {**job.corpora.held_out, **job.held_out}
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
     say(console, handling.line)
@@ -236,6 +243,7 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
             "python": platform.python_version(),
         },
         "leaks": handling.to_dict(),
+        **({"choice": job.reason} if job.reason is not None else {}),
     }
     states = job.folder / "state" if job.folder is not None else None
     data = TrainingData(fitted.sentences, corpora.dev, corpora.weights)

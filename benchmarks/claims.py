@@ -1,0 +1,104 @@
+"""The papers' claims beside our differences: one table, made of the paired comparisons that are kept.
+
+A difference is that of mean strict F1 on test, paired over documents and seeds, with its 95 % interval. The verdict
+follows from the interval alone: whether it excludes nothing (0), and whether it excludes the published gain.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from table_rows import chance, markdown, rows
+
+Row = dict[str, Any]
+
+
+class Pair(NamedTuple):
+    """Where a comparison is kept: a result file, and what its row has."""
+
+    file: str
+    has: dict[str, Any]
+
+    def difference(self) -> tuple[float, float, float, float, int] | None:
+        """Difference, lower and upper end, p, seeds; None while nobody has run it."""
+        for row in rows(self.file):
+            if all(row.get(name) == value for name, value in self.has.items()):
+                if isinstance(row["difference"], list):
+                    return (*row["difference"], row["p"], row["runs"])
+                seeds = row["seeds"]
+                fewest = min(seeds) if "p" in row else len(seeds)  # of each system, or their names
+                return row["difference"], row["low"], row["high"], row.get("p", row.get("p_bootstrap", 1.0)), fewest
+        return None
+
+
+class Claim(NamedTuple):
+    """What a paper says a part adds to F1 on one corpus."""
+
+    says: str
+    corpus: str
+    published: float
+    base: Pair | None
+    small: Pair | None
+
+
+def mpnet(corpus: str, first: str, second: str) -> Pair:
+    """A comparison with the base-size encoder."""
+    return Pair("mpnet-significance", {"corpus": corpus, "part": "test", "first": first, "second": second})
+
+
+def second(corpus: str, system: str, against: str) -> Pair:
+    """A comparison of the second round, after the repairs."""
+    return Pair("second-significance", {"corpus": corpus, "part": "test", "system": system, "against": against})
+
+
+def reading(corpus: str, system: str, against: str) -> Pair:
+    """A comparison of span vectors with a small encoder."""
+    has = {"corpus": corpus, "part": "test", "subset": "all", "system": system, "against": against}
+    return Pair("deep_reading", has)
+
+
+DEEP, SHALLOW, BIAFFINE = "deep_span/no-bilstm", "deep_span/shallow-max-no-bilstm", "deep_span/biaffine"
+JI, ZHU = "Ji et al. 2022: bundling adds to", "Zhu et al. 2023: deep spans beat"
+NGUYEN, OI = "Nguyen et al. 2023: bottleneck, reconstruction and synonyms add", "Oi and Miwa 2025: the autoencoder adds"
+CLAIMS = (
+    Claim(f"{JI} spans", "NCBI-disease", 0.48, mpnet("ncbi-disease", "bundling/span", "bundling/bl-span"), None),
+    Claim(f"{JI} tags", "NCBI-disease", 0.92, mpnet("ncbi-disease", "bundling/seq", "bundling/bl-seq"), None),
+    Claim(f"{JI} tags", "GENIA", 0.88, None, second("genia", "bl-seq", "seq")),
+    Claim(f"{ZHU} shallow", "GENIA", 2.02, mpnet("genia", SHALLOW, DEEP), reading("genia", "no-bilstm", SHALLOW[10:])),
+    Claim(f"{ZHU} biaffine", "GENIA", 0.53, mpnet("genia", BIAFFINE, DEEP), None),
+    Claim(NGUYEN, "NCBI-disease", 0.17, None, second("ncbi-disease", "all beta 3e-6 gamma 1e-6", "baseline")),
+    Claim(NGUYEN, "GENIA", 0.50, None, second("genia", "all beta 1e-4 gamma 1e-6", "baseline")),
+    Claim(f"{OI} to many corpora", "BioRED", 0.37, None, second("biored", "multi-cvae 1e-6", "multi")),
+)
+
+
+def shown(pair: Pair | None) -> str:
+    """A difference with its interval and p; nothing where it was not run."""
+    found = pair.difference() if pair is not None else None
+    if found is None:
+        return "not run"
+    value, low, high, p, seeds = found
+    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}], p {chance(p)}, {seeds} seeds"
+
+
+def verdict(claim: Claim) -> str:
+    """What the larger encoder's interval says, or the smaller one's where only that was run."""
+    found = next((each for pair in (claim.base, claim.small) if pair is not None and (each := pair.difference())), None)
+    if found is None:
+        return "not run"
+    _, low, high, *_ = found
+    if low > 0:
+        return "a gain" if high >= claim.published else "a gain, smaller than published"
+    if high < 0:
+        return "a loss"
+    return "no gain shown, the published one excluded" if high < claim.published else "open: neither is excluded"
+
+
+def claims() -> str:
+    """All claims."""
+    lines = [
+        f"{claim.says} | {claim.corpus} | {claim.published:+.2f} | {shown(claim.base)} | {shown(claim.small)} "
+        f"| {verdict(claim)}"
+        for claim in CLAIMS
+    ]
+    return markdown("claim | corpus | published | MPNet, 109 M | 22 or 33 M | verdict", lines)

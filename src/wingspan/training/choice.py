@@ -1,0 +1,168 @@
+"""`wingspan train auto`: looks at the corpus and the encoder, and picks the recipe that our kept results support.
+
+The results are dev scores in `evidence.json` beside this file, which `benchmarks/evidence.py` makes of the JSON lines
+in `benchmarks/results/`. Test scores decide nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Literal, NamedTuple, TypedDict
+
+from wingspan.corpora.statistics import Statistics, describe
+from wingspan.recipe import Recipe
+from wingspan.training.corpora import Corpora
+
+Kind = Literal["flat", "nested", "long", "discontinuous", "several"]
+
+NESTED = 0.01  # shares of the entities, from which on a corpus is of that kind
+DISCONTINUOUS = 0.005
+WIDE = 16  # words: where one entity of a hundred is longer, a grid of all spans becomes dear
+
+FROM_SCRATCH: dict[Kind, str] = {
+    "flat": "baseline",
+    "nested": "baseline",
+    "long": "baseline",
+    "discontinuous": "discontinuous",
+    "several": "conditional/multi",
+}
+"""Without a pretrained encoder: the recipes that can do it, since results are kept for few of them."""
+
+
+class KeptRuns(TypedDict):
+    """The dev scores of one recipe on one corpus, a seed each."""
+
+    kind: Kind
+    corpus: str
+    encoder: str
+    weights: int  # of the encoder's blocks
+    recipe: str
+    dev: list[float]
+
+
+class Settled(NamedTuple):
+    """A recipe with its encoder, and for `auto` the reason in one paragraph."""
+
+    recipe: str | Recipe
+    encoder: str | None
+    reason: str | None = None
+
+
+def settle(recipe: str | Recipe, corpora: Corpora, encoder: str | None) -> Settled:
+    """The recipe itself, or what `auto` stands for."""
+    if recipe != "auto":
+        return Settled(recipe, encoder)
+    return choose(describe(corpora.train), len(corpora.weights), encoder)
+
+
+def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Sequence[KeptRuns] | None = None) -> Settled:
+    """The recipe for a corpus with these figures, or for several of them."""
+    kind, seen = kind_of(found, corpora)
+    if encoder is None or encoder == "hashed" or encoder.startswith("static:"):
+        recipe = FROM_SCRATCH[kind]
+        advice = "; --encoder minilm, or a larger one, finds more" if encoder is None else ""
+        return Settled(
+            recipe, encoder or "hashed", f"auto: {seen}. No pretrained encoder, so {recipe}, which needs none{advice}."
+        )
+    rows = nearest([row for row in evidence or kept() if row["kind"] == kind], weights_of(encoder))
+    winner = first_of(rows)
+    corpora_seen = listing({row["corpus"].replace(",", "") for row in rows})
+    of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
+    ahead = ""
+    if winner.second is not None:
+        chance = ", which may be chance" if winner.chance else ""
+        ahead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{chance}"
+    measured = f"{winner.recipe} was best on dev of {corpora_seen} with {rows[0]['encoder']}"
+    return Settled(winner.recipe, encoder, f"auto: {seen}. {measured}{ahead}.")
+
+
+def kind_of(found: Statistics, corpora: int) -> tuple[Kind, str]:
+    """What kind of data it is, and the figure that says so."""
+    entities = max(found.entities, 1)
+    widest = found.mention_words.get("p99", 0)
+    if corpora > 1:
+        return "several", f"{corpora} corpora"
+    if found.discontinuous / entities >= DISCONTINUOUS:
+        return "discontinuous", f"{found.discontinuous / entities:.1%} of {found.entities:,} entities are in pieces"
+    if widest > WIDE:
+        return "long", f"one of a hundred entities has more than {WIDE} words (99 % have at most {widest})"
+    if found.nested / entities >= NESTED:
+        return "nested", f"{found.nested / entities:.1%} of {found.entities:,} entities are inside others"
+    return "flat", f"{found.entities:,} entities, next to none of them nested, long or in pieces"
+
+
+def nearest(rows: Sequence[KeptRuns], weights: int) -> list[KeptRuns]:
+    """The rows of the encoder whose size is nearest."""
+    closest = min((row["weights"] for row in rows), key=lambda size: abs(math.log(size / weights)))
+    return [row for row in rows if row["weights"] == closest]
+
+
+def rank(rows: Sequence[KeptRuns]) -> list[tuple[str, float]]:
+    """Recipes by their mean distance from the best of each corpus; one that ran on fewer than half of them is out."""
+    means: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        means[row["corpus"]][row["recipe"]] = mean(row["dev"])
+    distances: defaultdict[str, list[float]] = defaultdict(list)
+    for scores in means.values():
+        for recipe, score in scores.items():
+            distances[recipe].append(score - max(scores.values()))
+    ranked = {recipe: mean(each) for recipe, each in distances.items() if 2 * len(each) >= len(means)}
+    return sorted(ranked.items(), key=lambda item: -item[1])
+
+
+class Winner(NamedTuple):
+    """The best recipe of some runs, and how far it is before the second."""
+
+    recipe: str
+    second: str | None = None
+    lead: float = 0.0
+    chance: bool = False  # whether the lead is less than two standard errors, from the seeds
+
+
+def first_of(rows: Sequence[KeptRuns]) -> Winner:
+    """The best recipe of these runs."""
+    (best, top), *others = rank(rows)
+    if not others:
+        return Winner(best)
+    second, behind = others[0]
+    errors = (
+        [stdev(row["dev"]) ** 2 / len(row["dev"]) for row in rows if row["recipe"] == name] for name in (best, second)
+    )
+    error = math.sqrt(sum(sum(each) / len(each) ** 2 for each in errors))
+    return Winner(best, second, top - behind, top - behind <= 2 * error)
+
+
+def weights_of(encoder: str) -> int:
+    """The weights of an encoder's blocks; those of base size where its configuration is not at hand."""
+    known = {row["encoder"]: row["weights"] for row in kept()}
+    if encoder in known:
+        return known[encoder]
+    try:
+        config = json.loads((Path(encoder) / "config.json").read_text(encoding="utf-8"))
+        return block_weights(int(config["hidden_size"]), int(config["num_hidden_layers"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return block_weights(768, 12)
+
+
+def block_weights(size: int, layers: int) -> int:
+    """The weights of blocks of BERT's form: four products for attention, eight for the wide layer."""
+    return 12 * size * size * layers
+
+
+@lru_cache(maxsize=1)
+def kept() -> tuple[KeptRuns, ...]:
+    """The results that ship with the package."""
+    return tuple(json.loads(resources.files(__package__).joinpath("evidence.json").read_text(encoding="utf-8")))
+
+
+def listing(names: set[str]) -> str:
+    """Names with commas and an `and`."""
+    *front, last = sorted(names)
+    return f"{', '.join(front)} and {last}" if front else last
