@@ -29,7 +29,7 @@ os.environ["BLIS_NUM_THREADS"] = "1"
 from training_runs import arguments, choices, gold, run_jobs
 
 Row = dict[str, Any]
-EPOCHS = {"crossner/politics": 30, "wnut17": 12, "ncbi-disease": 8}
+EPOCHS = {"crossner/politics": 30, "wnut17": 8, "ncbi-disease": 6}
 SYSTEMS = ("hashed", "static", "ner", "spancat")
 WIDEST = 8  # words of an n-gram that spancat is asked about
 ROUNDS = 3

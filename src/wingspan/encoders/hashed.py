@@ -79,7 +79,7 @@ class ConvolvedEncoder(Encoder):
         embedding: int = 64,
         hidden: int = 96,
         depth: int = 4,
-        dropout: float = 0.1,
+        dropout: float = 0.3,
         vectors: str | None = None,
         case: Case = "both",
         keep: int | None = 100_000,

@@ -21,7 +21,7 @@ def recipe() -> Recipe:
         spans=partial(PooledSpans, views=("first", "last", "max"), width_size=25),
         head=partial(FeedForwardHead, hidden=(128,), dropout=0.3),
         terms={"spans": Term(partial(Classification))},
-        train=TrainSettings(epochs=20, batch_size=16, learning_rate=2e-3, warmup=0.05, clip=5.0),
+        train=TrainSettings(epochs=20, batch_size=4, learning_rate=1e-3, warmup=0.05, clip=5.0),
     )
 
 
@@ -42,7 +42,7 @@ variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretraine
 
 ranges: dict[str, Range] = {
     "train.learning_rate": Times(0.2, 5.0),
-    "train.batch_size": OneOf((8, 16, 32)),
+    "train.batch_size": OneOf((4, 8, 16)),
     "encoder.dropout": Between(0.0, 0.5),
     "head.dropout": Between(0.0, 0.5),
     "spans.width_size": OneOf((0, 10, 25, 50)),

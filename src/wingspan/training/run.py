@@ -494,9 +494,11 @@ def with_encoder(recipe: Recipe, name: str) -> Recipe:
         return replace(recipe, encoder=partial(kind, **{**kept, **chosen}))
     if part.func is PretrainedEncoder:
         return replace(recipe, encoder=partial(PretrainedEncoder, **{**part.keywords, "name": name}))
-    # fresh parameters beside a pretrained encoder learn ten times as fast
+    # fresh parameters beside a pretrained encoder learn ten times as fast; tiny batches are for fresh ones alone
     fresh = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-    train = replace(recipe.train, learning_rate=1e-4, factors=fresh, clip=1.0)
+    train = replace(
+        recipe.train, learning_rate=1e-4, factors=fresh, clip=1.0, batch_size=max(recipe.train.batch_size, 16)
+    )
     return replace(recipe, encoder=partial(PretrainedEncoder, name=name), train=train)
 
 
