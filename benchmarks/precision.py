@@ -44,7 +44,7 @@ def main() -> None:
     torch.set_num_threads(2)
     tokenizer = AutoTokenizer.from_pretrained(given.encoder_folder)
     bare = AutoModel.from_pretrained(given.encoder_folder, dtype=torch.float32, add_pooling_layer=False).eval()
-    with given.output.open("w", encoding="utf-8") as file:
+    with given.output.open("w", encoding="utf-8", buffering=1) as file:  # a row outlives what stops the next
         for named in given.model:
             corpus, folder = named.split("=", 1)
             gold = list(read(given.data / corpus / "test.jsonl"))

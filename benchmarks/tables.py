@@ -190,7 +190,8 @@ def ends_to_ends(name: str) -> str:
             stages = row.get("stages", {})
             segment = f"{stages['segment'] + stages['tokenize']:.2f}" if stages else ""
             others = " | ".join(f"{stages[stage]:.2f}" if stages else "" for stage in ("collate", "device", "decode"))
-            seconds = f"{row['seconds']:.2f} | {row['floor_seconds']:.2f} | {row['sentences_per_second']:,}"
+            floor = f"{row['floor_seconds']:.2f}" + (f", by {row['floor_batch']}" if "floor_batch" in row else "")
+            seconds = f"{row['seconds']:.2f} | {floor} | {row['sentences_per_second']:,}"
             lines.append(f"{row['name']} | {ratio} | {seconds} | {segment} | {others} | {row['peak_mb']:.0f}")
     stages_named = "segment and tokenize | collate | device | decode"
     head = f"what | times the floor | seconds | floor | sentences a second | {stages_named} | peak memory, MB"

@@ -32,7 +32,7 @@ from transformers.utils import logging as transformers_logging
 from measuring import Timing, forget_peak, memory, take_turns, untrained, versions
 from wingspan.corpora.formats import read
 from wingspan.corpora.segment import segment_rows
-from wingspan.recognizer import ON_CPU, ON_GPU, Pooled, Recognizer
+from wingspan.recognizer import Pooled, Recognizer
 from wingspan.recognizer.documents import PartialDocument, as_document, finished
 from wingspan.recognizer.precision import computing_in
 from wingspan.text import Document, Entity
@@ -117,8 +117,7 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
             unfinished[number].open_sentences += 1
             pool.append(Pooled(unfinished[number], sentence))
         number += sentence is None
-    batch_size = (ON_CPU if model.device.type == "cpu" else ON_GPU).batch_size
-    cut = clocked("sort", lambda: list(model._batches(pool, batch_size)))
+    cut = clocked("sort", lambda: list(model._batches(pool, None)))
     clocked("collate", lambda: [model.collate.inputs([pooled.sentence for pooled in batch]) for batch in cut])
     with computing_in(model.number_type, model.device):
         asked = clocked("collate and device", lambda: [one for batch in cut for one in model._ask(batch, None)])
@@ -140,7 +139,7 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
     documents = documents_of(given.data / corpus, given.sentences)
     texts = [document.text for document in documents]
     inputs: dict[str, Texts] = {"texts": texts, "words": [text.split() for text in texts]}
-    types = {"cpu": [torch.float32], "cuda": [torch.bfloat16, torch.float32]}[device]
+    types = given.types or {"cpu": [torch.float32], "cuda": [torch.bfloat16, torch.float32]}[device]
     floors = {dtype: Bare(given.encoder_folder, device, dtype) for dtype in types}
     systems = given.systems or {"cpu": ON_CPU_SYSTEMS, "cuda": ON_GPU_SYSTEMS}[device]
     where = torch.cuda.get_device_name() if device == "cuda" else "cpu"
@@ -149,14 +148,16 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
         for (kind, items), dtype in product(inputs.items(), types):
             model.number_type = dtype
             work = predicting(model, items, given.batch_size)
-            floor = partial(floors[dtype], floors[dtype].ordered(items), FLOOR_BATCH[device])
+            floor_batch = given.floor_batch_size or FLOOR_BATCH[device]
+            floor = partial(floors[dtype], floors[dtype].ordered(items), floor_batch)
             row = take_turns(floor, work, given.rounds, on_gpu=device == "cuda")
             found = sum(len(document.entities) for document in work())
             settings = (
                 f"{Path(given.encoder_folder).name}, {recipe}, width {width}, {str(dtype).removeprefix('torch.')}"
             )
             name = f"{corpus}: {len(texts)} {kind}, {settings}"
-            facts = {"sentences_per_second": round(len(texts) / row["seconds"]), "found": found}
+            rate = round(len(texts) / row["seconds"])
+            facts = {"floor_batch": floor_batch, "sentences_per_second": rate, "found": found}
             yield {"name": name, "device": where, **row, **facts, "stages": stages(model, items)}
 
 
@@ -230,9 +231,11 @@ def main() -> None:
     parser.add_argument("--encoder-folder", default=str(folder))
     parser.add_argument("--corpora", default="genia,ncbi-disease", help="folders under --data, comma separated")
     parser.add_argument("--systems", type=systems_of, help="recipe:width, comma separated; otherwise the usual ones")
+    parser.add_argument("--types", type=types_of, help="float32, bfloat16, comma separated; otherwise the usual ones")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch-size", type=int, help="otherwise as users predict")
+    parser.add_argument("--floor-batch-size", type=int, help="otherwise 32 on a CPU and 128 on a GPU")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--gpu-only", action="store_true", help="only what needs a GPU")
     parser.add_argument("--commit", default="unknown")
@@ -254,6 +257,11 @@ def main() -> None:
 def systems_of(text: str) -> list[tuple[str, int]]:
     """`bundling/bl-span:8,bundling/bl-seq:8` as pairs."""
     return [(name, int(width)) for name, _, width in (item.partition(":") for item in text.split(","))]
+
+
+def types_of(text: str) -> list[torch.dtype]:
+    """`bfloat16,float32` as number types."""
+    return [getattr(torch, name) for name in text.split(",")]
 
 
 def line(row: Row) -> str:

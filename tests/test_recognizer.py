@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainings import alike, dev_documents, entities, train_documents, untrained
+from wingspan.batch import Collate
 from wingspan.corpora.formats import read, write
 from wingspan.corpora.segment import BLOCK_DOCUMENTS, Segmenting
 from wingspan.encoders.pretrained import PretrainedEncoder
@@ -213,7 +214,7 @@ def test_a_stream_gives_what_a_list_gives(model, monkeypatch):
     assert [[e[:2] for e in d] for d in entities(model.predict(texts))] == [[e[:2] for e in d] for d in expected]
 
 
-AS_ON_A_GPU = ON_CPU._replace(sentences=7, batch_size=None, ahead=3)
+AS_ON_A_GPU = ON_CPU._replace(sentences=7, units=None, ahead=3)
 
 
 @pytest.fixture
@@ -267,6 +268,22 @@ def test_an_error_of_the_reader_reaches_the_user_and_the_model_goes_on(model, ah
     with pytest.raises(OSError, match="the disk is gone"):
         list(model.predict_stream(texts()))
     assert len(model.predict(TEXTS)) == len(TEXTS)
+
+
+def test_a_batch_on_a_cpu_stays_small(model, monkeypatch):
+    texts = [document.text for document in train_documents(20)]
+    expected, shapes, plain = model.predict(texts), [], Collate.inputs
+
+    def watched(self, sentences):
+        inputs = plain(self, sentences)
+        shapes.append(inputs.unit_mask.shape)
+        return inputs
+
+    monkeypatch.setattr(Collate, "inputs", watched)
+    monkeypatch.setattr("wingspan.recognizer.ON_CPU", ON_CPU._replace(units=100))
+    assert alike(model.predict(texts), expected)
+    assert len(shapes) > 1
+    assert all(sentences == 1 or sentences * units <= 100 for sentences, units in shapes)
 
 
 def test_a_batch_that_does_not_fit_into_memory_is_divided(model, monkeypatch):

@@ -21,7 +21,7 @@ ComputeIn = Annotated[str, typer.Option(help="auto, float32, bfloat16 or int8; f
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads to use.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences per batch.")]
 MostSentences = Annotated[
-    int | None, typer.Option("--batch-size", min=1, help="The most sentences per batch; otherwise 32, more on a GPU.")
+    int | None, typer.Option("--batch-size", min=1, help="The most sentences per batch; otherwise by their length.")
 ]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no bar while it works.")]
 Parts = Annotated[

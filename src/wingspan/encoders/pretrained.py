@@ -169,7 +169,8 @@ class PretrainedEncoder(Encoder):
         if to == torch.qint8:
             with warnings.catch_warnings():  # torch means to move this to another package; it is here until then
                 warnings.simplefilter("ignore")
-                self.model = torch.ao.quantization.quantize_dynamic(self.model, {nn.Linear}, dtype=to)
+                each_row = torch.ao.quantization.per_channel_dynamic_qconfig  # of a weight has a scale of its own
+                self.model = torch.ao.quantization.quantize_dynamic(self.model, {nn.Linear: each_row}, dtype=to)
         else:
             self.model.to(to)
         self.lowered = True

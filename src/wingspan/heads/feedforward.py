@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.heads import Head, Scored, start_rare
@@ -55,6 +56,7 @@ class FeedForwardHead(Head):
         """The layers after the first."""
         features = None
         for layer in self.layers[1:]:
-            features = self.dropout(torch.relu(entered))
+            # in place in prediction, where a vector for each span of the grid is the largest there is
+            features = self.dropout(F.relu(entered, inplace=not torch.is_grad_enabled()))
             entered = layer(features)
         return Scored(features, entered)
