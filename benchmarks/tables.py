@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,6 +25,7 @@ from wingspan.training.choice import first_of, kept, nearest, weights_of
 ROOT = Path(__file__).parent.parent
 PAGES = (
     "results",
+    "encoders",
     "data",
     "formats",
     "lexicon",
@@ -114,6 +116,38 @@ def training_speed() -> str:
         lines.append(f"{row['call']} | {name} | {row['first']:.2f} | {later} | {stages} | {device}")
     header = f"call | system | first turn | later turns | {' | '.join(STAGES)} | launches | waits | device, ms"
     return markdown(header, lines)
+
+
+LAPTOP = {
+    "crossner/politics": "CrossNER politics",
+    "wnut17": "WNUT17",
+    "ncbi-disease": "NCBI-disease",
+}
+ON_A_LAPTOP = {
+    ("baseline", "hashed"): "`baseline`, `hashed`",
+    ("baseline", "vectors"): "`baseline`, `static:glove.6B.100d`",
+    ("spaCy ner", "tok2vec"): "spaCy `ner`",
+    ("spaCy spancat", "tok2vec"): "spaCy `spancat`",
+}
+
+
+def laptop() -> str:
+    """What needs no download beside spaCy: scores, the cost of training, the speed of prediction."""
+    runs: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+    for row in rows("laptop"):
+        runs[row["corpus"], row["recipe"], row["encoder"]].append(row)
+    lines = []
+    for (corpus, title), (system, name) in product(LAPTOP.items(), ON_A_LAPTOP.items()):
+        if known := runs[corpus, *system]:
+            dev, test = (spread([row[part]["f1"] for row in known]) for part in ("dev", "test"))
+            cost, speed = (fmean(row[key] for row in known) for key in ("ms_per_sentence", "words_per_second"))
+            epochs = ", ".join(f"{row['best_epoch']}" for row in known)
+            lines.append(
+                f"{title} | {name} | {dev} | {test} | {cost:.1f} | {speed:,.0f} | {epochs} of {known[0]['epochs']} | "
+                f"{len(known)}"
+            )
+    header = "corpus | system | dev F1 | test F1 | training, CPU ms a sentence and epoch | words a CPU second | "
+    return markdown(header + "best epochs | seeds", lines) if lines else ""
 
 
 def fuzz() -> str:
@@ -536,6 +570,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "joining": system_tables.joining,
     "typed-spans": system_tables.typed_spans,
     "recurrent-spans": system_tables.recurrent_spans,
+    "laptop": laptop,
     "fuzz": fuzz,
     "faults": faults,
     "splitters": splitters,

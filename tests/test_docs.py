@@ -24,7 +24,7 @@ from wingspan.cli import demo
 from wingspan.cli.convert import convert_corpus
 from wingspan.corpora.demo import corpus
 from wingspan.corpora.formats import FORMATS, format_named, read, write
-from wingspan.encoders.hashed import HashedEncoder
+from wingspan.encoders.hashed import ConvolvedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.recipe import TrainSettings
 from wingspan.recipes import NAMES, variants
@@ -47,7 +47,7 @@ def workspace(tmp_path, monkeypatch, folders):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name, value in (("buckets", 300), ("embedding", 4), ("hidden", 8)):
-        monkeypatch.setitem(HashedEncoder.__init__.__kwdefaults__, name, value)
+        monkeypatch.setitem(ConvolvedEncoder.__init__.__kwdefaults__, name, value)
     gather, prepare = corpora.gather, train_run.prepare
 
     def few_documents(*arguments) -> Corpora:
@@ -246,7 +246,7 @@ def test_named_settings_variants_tests_and_extras_exist():
     training_page, papers, readme = (prose(ROOT / name) for name in ("docs/training.md", "docs/papers.md", "README.md"))
     settings = {field.name for field in fields(TrainSettings)}
     assert set(re.findall(r"`train\.(\w+)", training_page)) == settings
-    parameters = HashedEncoder.__init__.__kwdefaults__ | PretrainedEncoder.__init__.__kwdefaults__
+    parameters = ConvolvedEncoder.__init__.__kwdefaults__ | PretrainedEncoder.__init__.__kwdefaults__
     assert set(re.findall(r"`encoder\.(\w+)", training_page)) <= set(parameters)
     listed = set(re.findall(r"`([a-z]+(?:-[a-z0-9]+)*)`", papers[papers.index("### The variants") :]))
     known = {variant for name in NAMES for variant in variants(name)}

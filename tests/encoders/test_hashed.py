@@ -1,26 +1,34 @@
+import json
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from tiny import of_length, sentence
 
-from wingspan.encoders.hashed import HashedEncoder
+import wingspan
+from trainings import FAST, dev_documents, entities, train_documents
+from wingspan.encoders import Encoder
+from wingspan.encoders.hashed import ConvolvedEncoder, HashedEncoder
 from wingspan.model import tensors
+from wingspan.recipes import find
 from wingspan.tokenizing.hashed import FEATURES, features
+from wingspan.training.run import with_encoder
 
 SENTENCE = sentence("Aspirin lowers BRCA1 levels in 3 of 10 mice .")
 
 
-def encode(encoder: HashedEncoder, sentences):
+def encode(encoder: Encoder, sentences):
     with torch.no_grad():
         return encoder(tensors(encoder.tokenize(sentences), "cpu"))
 
 
-@pytest.fixture
-def encoder() -> HashedEncoder:
+@pytest.fixture(params=[HashedEncoder, ConvolvedEncoder])
+def encoder(request) -> Encoder:
     torch.manual_seed(0)
-    return HashedEncoder(buckets=500, embedding=8, hidden=12).eval()
+    return request.param(buckets=500, embedding=8, hidden=12).eval()
 
 
 def test_one_vector_per_word(encoder):
@@ -92,7 +100,7 @@ def test_every_parameter_learns(encoder):
 
 def test_it_is_rebuilt_from_its_settings(encoder, tmp_path):
     encoder.save_files(tmp_path)
-    rebuilt = HashedEncoder.rebuild(tmp_path, buckets=500, embedding=8, hidden=12).eval()
+    rebuilt = type(encoder).rebuild(tmp_path, buckets=500, embedding=8, hidden=12).eval()
     rebuilt.load_state_dict(encoder.state_dict())
     assert torch.equal(encode(rebuilt, [SENTENCE]).top, encode(encoder, [SENTENCE]).top)
 
@@ -110,3 +118,94 @@ def test_numbers_of_a_fixed_sentence():
         ]
     )
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
+def test_convolutions_see_as_many_words_as_they_are_deep():
+    torch.manual_seed(0)
+    encoder = ConvolvedEncoder(buckets=500, embedding=8, hidden=12, depth=2).eval()
+    words = list("abcdefg")
+    before, after = (encode(encoder, [sentence(" ".join([*words[:-1], last]))]).top[0] for last in ("g", "other"))
+    same = [bool(torch.equal(one, other)) for one, other in zip(before, after, strict=True)]
+    assert same == [True] * 4 + [False] * 3
+
+
+# Word vectors beside the features
+
+FILE = {"the": [1, 2], "red": [3, 4], "cell": [5, 6], "blue": [7, 8], "rest": [9, 1], "far": [2, 2]}
+TRAIN, DEV = [sentence("the Red cell lacks ABC1 the")], [sentence("blue Cells")]
+SMALL = {"buckets": 500, "embedding": 8, "hidden": 12}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("".join(f"{word} {row[0]} {row[1]}\n" for word, row in FILE.items()))
+    return str(path)
+
+
+def studied(file, **settings) -> ConvolvedEncoder:
+    torch.manual_seed(0)
+    encoder = ConvolvedEncoder(vectors=file, **SMALL, **settings).eval()
+    encoder.study(TRAIN, DEV)
+    return encoder
+
+
+def rows_of(encoder, text: str) -> list[int]:
+    return [own[FEATURES] for own in encoder.tokenize.cut(text.split())]
+
+
+def test_words_have_their_vectors_on_one_scale(file):
+    encoder = studied(file, keep=0)
+    assert list(encoder.tokenize.rows) == ["the", "red", "cell", "blue"]
+    assert rows_of(encoder, "The RED cell nowhere rest") == [1, 2, 3, 0, 0]
+    assert encoder.known[0].tolist() == [0, 0]
+    assert float(encoder.known[1:].square().mean()) == pytest.approx(1.0)
+    assert float(encoder.known[2, 1] / encoder.known[1, 0]) == pytest.approx(4.0)
+    assert "3 of 5 different training words have one; 4 words kept" in encoder.lines()[0]
+    assert len(studied(file, keep=5).tokenize.rows) == 5
+    assert len(studied(file, keep=None).tokenize.rows) == len(FILE)
+
+
+def test_case_of_vectors(file):
+    assert rows_of(studied(file, case="exact", keep=None), "The the") == [0, 1]
+    assert rows_of(studied(file, case="lower", keep=None), "The the") == [1, 1]
+
+
+def test_vectors_change_a_word_and_its_surroundings_only(file):
+    encoder = studied(file, depth=1)
+    before = encode(encoder, [sentence("the red cell lacks ABC1")]).top[0]
+    encoder.known[1] += 1.0
+    after = encode(encoder, [sentence("the red cell lacks ABC1")]).top[0]
+    assert (before != after).any(-1).tolist() == [True, True, False, False, False]
+
+
+def test_a_file_that_knows_no_word(tmp_path):
+    (tmp_path / "v.txt").write_text("elsewhere 1 2\n")
+    encoder = studied(str(tmp_path / "v.txt"), keep=0)
+    assert torch.isfinite(encode(encoder, [SENTENCE]).top).all()
+
+
+def test_a_saved_model_needs_no_file_of_vectors(file, tmp_path):
+    recipe = replace(find("baseline"), encoder=partial(ConvolvedEncoder, vectors=file, **SMALL), train=FAST)
+    model = wingspan.train(recipe, train=train_documents(), dev=dev_documents(), output=tmp_path / "model")
+    (tmp_path / "v.txt").unlink()
+    again = wingspan.load(tmp_path / "model")
+    texts = [document.text for document in dev_documents()]
+    assert entities(again.predict(texts)) == entities(model.predict(texts))
+    vocabulary = next((tmp_path / "model").rglob("vocabulary.json"))
+    vocabulary.write_text(json.dumps({"size": 2}))
+    with pytest.raises(ValueError, match="vocabulary.json: damaged"):
+        wingspan.load(tmp_path / "model")
+
+
+def test_encoders_from_the_shell(file):
+    plain = find("baseline")
+    assert with_encoder(plain, "hashed").encoder.keywords == plain.encoder.keywords
+    beside = with_encoder(plain, f"static:{file}")
+    assert beside.encoder.func is ConvolvedEncoder
+    assert beside.encoder.keywords == {**plain.encoder.keywords, "vectors": file}
+    assert beside.train == plain.train
+    assert with_encoder(beside, "hashed").encoder.keywords == plain.encoder.keywords
+    other = with_encoder(find("bundling/bl-span"), f"static:{file}")
+    assert other.encoder.keywords == {"vectors": file}
+    assert other.train.learning_rate == 2e-3

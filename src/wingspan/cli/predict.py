@@ -46,7 +46,6 @@ from wingspan.views.console import counted, say
 from wingspan.views.terminal import show
 
 if TYPE_CHECKING:
-    from wingspan.recognizer import Recognizer
     from wingspan.scale import Job
     from wingspan.scale.sources import Source, Tally
 

@@ -1,10 +1,10 @@
-"""A small recognizer that needs no download: hashed word features, a BiLSTM, pooled spans: the default."""
+"""A small recognizer that needs no download: hashed word features, convolutions, pooled spans: the default."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from wingspan.encoders.hashed import HashedEncoder
+from wingspan.encoders.hashed import ConvolvedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
@@ -16,12 +16,12 @@ def recipe() -> Recipe:
     """First, last and maximum of the words, the width, one hidden layer; all spans of the grid."""
     return Recipe(
         name="baseline",
-        paper="the quickest system: hashed features, a BiLSTM and pooled spans, trained from scratch",
-        encoder=partial(HashedEncoder),
+        paper="the quickest system: hashed features, convolutions and pooled spans, trained from scratch",
+        encoder=partial(ConvolvedEncoder),
         spans=partial(PooledSpans, views=("first", "last", "max"), width_size=25),
         head=partial(FeedForwardHead, hidden=(128,), dropout=0.3),
         terms={"spans": Term(partial(Classification))},
-        train=TrainSettings(epochs=20, batch_size=16, learning_rate=2e-3, warmup=0.05, clip=5.0),
+        train=TrainSettings(epochs=20, batch_size=4, learning_rate=1e-3, warmup=0.05, clip=5.0),
     )
 
 
@@ -42,7 +42,7 @@ variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretraine
 
 ranges: dict[str, Range] = {
     "train.learning_rate": Times(0.2, 5.0),
-    "train.batch_size": OneOf((8, 16, 32)),
+    "train.batch_size": OneOf((4, 8, 16)),
     "encoder.dropout": Between(0.0, 0.5),
     "head.dropout": Between(0.0, 0.5),
     "spans.width_size": OneOf((0, 10, 25, 50)),

@@ -10,7 +10,12 @@ from typing import Any
 
 from wingspan.batch import Tokenize
 
-KINDS = {"HashedTokenize": "hashed", "PieceTokenize": "pieces", "StaticTokenize": "static"}
+KINDS = {
+    "HashedTokenize": "hashed",
+    "ConvolvedTokenize": "hashed",
+    "PieceTokenize": "pieces",
+    "StaticTokenize": "static",
+}
 """The modules of the classes that a folder may name."""
 
 

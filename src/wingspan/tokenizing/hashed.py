@@ -1,14 +1,16 @@
 """Hashed word, prefix, suffix and shape features: no vocabulary is fitted, and new words share their affixes."""
 
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from wingspan.batch import Tokenize
 from wingspan.corpora.words import kind
-from wingspan.files import whole
+from wingspan.files import stored_object, whole
+from wingspan.tokenizing.static import VOCABULARY, Case
 
 FEATURES = 10
 LONGEST = 64  # characters of a word that are used, so that a 300,000-character "word" costs no more than its affixes
@@ -58,3 +60,48 @@ class HashedTokenize(Tokenize):
         if not buckets or not max_length:
             raise ValueError("the tokenizer has no buckets and max_length")
         return cls(buckets, max_length)
+
+
+class ConvolvedTokenize(HashedTokenize):
+    """Words to feature hashes, and to the row of their vector if the encoder has vectors (`case` says which)."""
+
+    def __init__(self, buckets: int, max_length: int, case: Case | None) -> None:
+        super().__init__(buckets, max_length)
+        self.case = case
+        self.fewest_tokens = FEATURES + (case is not None)
+        self.rows: dict[str, int] = {}
+
+    def learn(self, words: Sequence[str]) -> None:
+        """Sets the words that have vectors."""
+        self.forget()  # other words have other rows
+        self.rows = {word: 1 + at for at, word in enumerate(words)}
+
+    def cut(self, words: Sequence[str]) -> list[list[int]]:
+        """The features of each word, and its row, 0 if it has none."""
+        hashed = super().cut(words)
+        return (
+            hashed if self.case is None else [[*own, self._row(word)] for word, own in zip(words, hashed, strict=True)]
+        )
+
+    def _row(self, word: str) -> int:
+        row = self.rows.get(word) if self.case != "lower" else None
+        return row if row is not None else self.rows.get(word.lower(), 0) if self.case != "exact" else 0
+
+    def store(self, folder: Path) -> dict[str, Any]:
+        """The settings of the constructor; the words that have vectors are a file."""
+        if self.case is not None:
+            (folder / VOCABULARY).write_text(json.dumps({"words": list(self.rows)}), encoding="utf-8")
+        return {**super().store(folder), "case": self.case}
+
+    @classmethod
+    def restore(cls, folder: Path, settings: Mapping[str, Any]) -> Self:
+        """From the settings of the constructor and the file."""
+        plain, case = HashedTokenize.restore(folder, settings), settings.get("case")
+        if case is not None and case not in get_args(Case):
+            raise ValueError(f"the tokenizer has no case {str(case)[:40]!r}")
+        tokenize = cls(plain.buckets, plain.max_length, case)
+        words = stored_object(folder / VOCABULARY).get("words") if case is not None else []
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{VOCABULARY} has no words")
+        tokenize.learn(words)
+        return tokenize

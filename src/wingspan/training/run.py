@@ -23,7 +23,7 @@ import wingspan
 from wingspan.checkpoint import predictor, read_weights, write_json
 from wingspan.corpora.formats import keep_apart
 from wingspan.corpora.leaks import OnLeak
-from wingspan.encoders.hashed import HashedEncoder
+from wingspan.encoders.hashed import ConvolvedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.encoders.static import StaticEncoder, StaticPieces
 from wingspan.evaluation import scores as scoring
@@ -474,23 +474,31 @@ def with_encoder(recipe: Recipe, name: str) -> Recipe:
     """
     part: Any = recipe.encoder if isinstance(recipe.encoder, partial) else partial(recipe.encoder)
     from_nothing = replace(recipe.train, learning_rate=2e-3, factors={}, clip=5.0)
-    if name == "hashed" and part.func is HashedEncoder:
-        return recipe
     if name == "hashed":
-        return replace(recipe, encoder=partial(HashedEncoder), train=from_nothing)
+        kept = {key: value for key, value in part.keywords.items() if key != "vectors"}
+        if part.func is ConvolvedEncoder:
+            return replace(recipe, encoder=partial(ConvolvedEncoder, **kept))
+        return replace(recipe, encoder=partial(ConvolvedEncoder), train=from_nothing)
     if name.startswith("static:"):
         kind, chosen = static_part(name.removeprefix("static:"))
+        if part.func is ConvolvedEncoder and chosen.get("vectors") is not None:
+            return replace(recipe, encoder=partial(ConvolvedEncoder, **{**part.keywords, **chosen}))
         if part.func not in (StaticEncoder, StaticPieces):
-            encoder = partial(kind, **chosen, hidden=128, dropout=0.3)
+            if chosen.get("vectors") is not None:
+                encoder = partial(ConvolvedEncoder, **chosen)
+            else:
+                encoder = partial(kind, **chosen, hidden=128, dropout=0.3)
             return replace(recipe, encoder=encoder, train=from_nothing)
         known = inspect.signature(kind).parameters  # a recipe that uses static vectors already keeps its settings
         kept = {key: value for key, value in part.keywords.items() if key in known}
         return replace(recipe, encoder=partial(kind, **{**kept, **chosen}))
     if part.func is PretrainedEncoder:
         return replace(recipe, encoder=partial(PretrainedEncoder, **{**part.keywords, "name": name}))
-    # fresh parameters beside a pretrained encoder learn ten times as fast
+    # fresh parameters beside a pretrained encoder learn ten times as fast; tiny batches are for fresh ones alone
     fresh = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-    train = replace(recipe.train, learning_rate=1e-4, factors=fresh, clip=1.0)
+    train = replace(
+        recipe.train, learning_rate=1e-4, factors=fresh, clip=1.0, batch_size=max(recipe.train.batch_size, 16)
+    )
     return replace(recipe, encoder=partial(PretrainedEncoder, name=name), train=train)
 
 
