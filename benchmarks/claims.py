@@ -57,6 +57,12 @@ def reading(corpus: str, system: str, against: str) -> Pair:
     return Pair("deep_reading", has)
 
 
+def mpnet_again(corpus: str, system: str, against: str) -> Pair:
+    """A comparison with the base-size encoder, of runs whose predictions were kept."""
+    has = {"corpus": corpus, "part": "test", "system": system, "against": against}
+    return Pair("mpnet-second-significance", has)
+
+
 DEEP, SHALLOW, BIAFFINE = "deep_span/no-bilstm", "deep_span/shallow-max-no-bilstm", "deep_span/biaffine"
 JI, ZHU = "Ji et al. 2022: bundling adds to", "Zhu et al. 2023: deep spans beat"
 NGUYEN, OI = "Nguyen et al. 2023: bottleneck, reconstruction and synonyms add", "Oi and Miwa 2025: the autoencoder adds"
@@ -64,8 +70,14 @@ CLAIMS = (
     Claim(f"{JI} spans", "NCBI-disease", 0.48, mpnet("ncbi-disease", "bundling/span", "bundling/bl-span"), None),
     Claim(f"{JI} tags", "NCBI-disease", 0.92, mpnet("ncbi-disease", "bundling/seq", "bundling/bl-seq"), None),
     Claim(f"{JI} tags", "GENIA", 0.88, None, second("genia", "bl-seq", "seq")),
-    Claim(f"{ZHU} shallow", "GENIA", 2.02, mpnet("genia", SHALLOW, DEEP), reading("genia", "no-bilstm", SHALLOW[10:])),
-    Claim(f"{ZHU} biaffine", "GENIA", 0.53, mpnet("genia", BIAFFINE, DEEP), None),
+    Claim(
+        f"{ZHU} shallow",
+        "GENIA",
+        2.02,
+        mpnet_again("genia", DEEP, SHALLOW),
+        reading("genia", "no-bilstm", SHALLOW[10:]),
+    ),
+    Claim(f"{ZHU} biaffine", "GENIA", 0.53, mpnet_again("genia", DEEP, BIAFFINE), None),
     Claim(NGUYEN, "NCBI-disease", 0.17, None, second("ncbi-disease", "all beta 3e-6 gamma 1e-6", "baseline")),
     Claim(NGUYEN, "GENIA", 0.50, None, second("genia", "all beta 1e-4 gamma 1e-6", "baseline")),
     Claim(f"{OI} to many corpora", "BioRED", 0.37, None, second("biored", "multi-cvae 1e-6", "multi")),

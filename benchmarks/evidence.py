@@ -26,6 +26,7 @@ FILES = (
         "bundling-mpnet.jsonl",
         "deep_accuracy.jsonl",
         "deep_accuracy-mpnet.jsonl",
+        "deep_accuracy-mpnet-second.jsonl",
     ),
     *("compress_generate.jsonl", "compress_generate-second.jsonl", "discontinuous.jsonl"),
     *("conditional.jsonl", "conditional-second.jsonl"),

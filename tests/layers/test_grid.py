@@ -119,3 +119,12 @@ def test_maxima_in_training_are_those_of_prediction_and_go_back_to_the_first_of_
     assert torch.equal(found, grid.range_maxima(words.detach(), start, end))
     found.backward(torch.tensor([[[1.0], [10.0], [100.0], [1000.0], [10000.0]]]))
     assert words.grad.flatten().tolist() == [0.0, 10.0, 1101.0, 0.0, 10000.0]
+
+
+def test_maxima_of_padding_beyond_the_end_are_some_words_of_the_sentence_and_learn():
+    words = -torch.rand(1, 5, 3, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    start, end = torch.tensor([[0, 3, 4, 0]]), torch.tensor([[5, 7, 9, 0]])  # all but the first are padding
+    found = grid.range_maxima(words, start, end)
+    assert torch.equal(found[0, 0], words[0].amax(0))
+    assert bool((found < 0).all())
+    found.sum().backward()

@@ -133,8 +133,10 @@ def range_maxima(words: Tensor, start: Tensor, end: Tensor, held: Tensor | None 
 def over_ranges(words: Tensor, start: Tensor, end: Tensor) -> Tensor:
     """Maxima over listed spans: two overlapping power-of-two blocks each.  -> (B, M, D)"""
     levels, step, length = [words], 1, words.shape[1]
+    kind = torch.finfo if words.is_floating_point() else torch.iinfo
+    lowest = kind(words.dtype).min  # beyond the end: candidates that are only padding may reach there
     while 2 * step <= most_units(length):
-        following = F.pad(levels[-1], (0, 0, 0, step))[:, step:]
+        following = F.pad(levels[-1], (0, 0, 0, step), value=lowest)[:, step:]
         levels.append(torch.maximum(levels[-1], following))
         step *= 2
     table = torch.cat(levels, 1)  # level k holds the maxima of 2^k words, from L places
