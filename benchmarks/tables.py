@@ -250,7 +250,8 @@ def onnx() -> str:
         small = row["int8"]
         same = f"{row['entities']:,}, {row['different']} differ | {row['largest']:.0e} | {row['cold_seconds'][0]:.2f} s"
         speed = f"{row['torch_rate']:.0f} | {row['onnx_rate']:.0f} | ×{row['gain']:.2f}"
-        bits = f"{row['mb']:.1f} → {small['mb']:.1f} | ×{small['gain']:.2f} | {small['f1'] - row['f1']:+.2f}"
+        cost = f"{small['f1'] - row['f1']:+.2f}" if row["f1"] > 5 else "–"  # of a model that finds nothing
+        bits = f"{row['mb']:.1f} → {small['mb']:.1f} | ×{small['gain']:.2f} | {cost}"
         lines.append(f"`{row['recipe']}` | {row['encoder']} | {same} | {speed} | {bits}")
     head = "recipe | encoder | entities | scores differ by | first entity after | torch, sentences/s | ONNX | gain"
     head += " | int8, MB | int8 gain | F1"
