@@ -37,7 +37,6 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 Row = dict[str, Any]
-LOOPBACK, PORT, RAY = "127.0.0.1", 6390, str(Path(sys.executable).parent / "ray")
 MODELS = {"hashed": "baseline", "all-MiniLM-L6-v2": "bundling/bl-span"}
 
 
@@ -76,32 +75,38 @@ def single(given: argparse.Namespace) -> Row:
     return {"engine": "single", "workers": 1, "seconds": time.perf_counter() - began, "loading_seconds": loaded}
 
 
+NODES = """
+import sys
+from ray.cluster_utils import Cluster
+node = {"num_cpus": int(sys.argv[1]), "object_store_memory": 200 * 2**20}
+cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+other = cluster.add_node(**node)
+cluster.wait_for_nodes()
+print(cluster.address, flush=True)
+sys.stdin.readline()
+cluster.remove_node(other, allow_graceful=False)
+print("killed", flush=True)
+sys.stdin.readline()
+"""
+
+
 class Cluster:
-    """Two nodes of Ray on loopback, each with as many places as there are workers: one can do the work of both."""
+    """Two nodes of Ray, each with as many places as there are workers: one can do the work of both."""
 
     def __init__(self, places: int) -> None:
-        options = [*f"--num-cpus {places} --object-store-memory {200 * 2**20} --node-ip-address {LOOPBACK}".split()]
-        options += ["--disable-usage-stats", "--block"]
-        self.address = f"{LOOPBACK}:{PORT}"
-        self.nodes = [started([RAY, "start", "--head", "--port", str(PORT), "--include-dashboard", "false", *options])]
-        self.wait(1)
-        self.nodes.append(started([RAY, "start", "--address", self.address, *options]))
-        self.wait(2)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process: Any = started([sys.executable, "-c", NODES, str(places)], **pipes)
+        self.address = self.process.stdout.readline().strip()
 
-    def wait(self, nodes: int) -> None:
-        """Until so many nodes are there."""
-        for _ in range(20):
-            asked = [RAY, "status", "--address", self.address]
-            told = subprocess.run(asked, env=environment(), capture_output=True, text=True, check=False).stdout
-            if told.count(" node_") >= nodes:
-                return
-            time.sleep(0.5)
-        raise RuntimeError(f"no {nodes} nodes of Ray: {told}")
+    def kill_node(self) -> None:
+        """Kills the second node with everything on it."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline().strip() == "killed"
 
     def stop(self) -> None:
         """Ends what is left of the nodes."""
-        for node in self.nodes:
-            end(node)
+        end(self.process)
 
 
 class Kills:
@@ -122,7 +127,7 @@ class Kills:
                 end(self.command)
             elif kind == "node":
                 assert self.cluster is not None
-                end(self.cluster.nodes[-1])
+                self.cluster.kill_node()
             else:
                 os.kill(self.worker(), signal.SIGKILL)
 

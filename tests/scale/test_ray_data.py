@@ -48,6 +48,7 @@ def ray(tmp_path_factory):
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     source = str(Path(__file__).parents[2] / "src")
     library.init(
+        address="local",  # and none that happens to run here
         num_cpus=2,
         include_dashboard=False,
         object_store_memory=100 * 2**20,

@@ -35,7 +35,12 @@ def connected(address: str | None) -> Any:
     if not ray.is_initialized():
         local: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **({} if address else local))
+            ray.init(
+                address=address or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **({} if address else local),
+            )
         except ConnectionError as error:
             raise CorpusError(f"--address {address}: no Ray cluster answers there ({error})") from None
     ray.data.DataContext.get_current().enable_progress_bars = False
