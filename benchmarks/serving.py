@@ -383,6 +383,7 @@ def main() -> None:
 
     row = {
         "part": given.part,
+        "pinned": given.pinned,
         "model": "bundling/bl-span, all-MiniLM-L6-v2, width 8",
         **PARTS[given.part](given.folder, given),
     }

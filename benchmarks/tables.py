@@ -503,7 +503,9 @@ def serving() -> str:
     lines = []
     if row := parts.get("rate"):
         rates = f"{row['texts_per_second']:.0f} texts a second, offline {row['offline_texts_per_second']:.0f}"
-        lines.append(f"{row['clients']} clients, saturated | {rates}: {100 * row['share']:.0f} % | {answered(row)}")
+        held = f"{100 * row['share']:.0f} %" if row["pinned"] else "other work on the cores"
+        held += f"; {100 * row['share_cpu']:.0f} % by processor time"
+        lines.append(f"{row['clients']} clients, saturated | {rates} ({held}) | {answered(row)}")
     if row := parts.get("steady"):
         memory = f"{row['memory_mb'][0]:.0f} MB after the first tenth, {row['memory_mb'][-1]:.0f} MB at the end"
         lines.append(f"{row['answers']:,} requests of one text, 16 clients | memory: {memory} | {answered(row)}")
@@ -516,7 +518,7 @@ def serving() -> str:
     if row := parts.get("shutdown"):
         ended = f"ended with code {row['exit_code']} after {row['seconds_to_end']:.1f} s"
         lines.append(f"SIGTERM with {row['in_flight']} requests in flight | {ended} | {answered(row)}")
-    return markdown("load | | answers", lines)
+    return markdown("load | outcome | answers", lines)
 
 
 def answered(row: dict[str, Any]) -> str:
