@@ -61,7 +61,7 @@ class Processes:
     """Workers as processes. `map` predicts batches with all of them and keeps their order."""
 
     def __init__(self, job: Job, workers: int, make: MakePredictor = Predictor) -> None:
-        self.start = partial(Worker, job, make)
+        self.start = partial(WorkerProcess, job, make)
         self.workers = [self.start(number) for number in range(workers)]
         self.deaths = 0  # since an answer was heard
 
@@ -110,12 +110,12 @@ class Processes:
     def _busy(self) -> int:
         return sum(worker.task is not None for worker in self.workers)
 
-    def _speaking(self) -> list[Worker]:
+    def _speaking(self) -> list[WorkerProcess]:
         """The workers that have something to say, or are dead; waits for one."""
         pipes = set(wait([worker.pipe for worker in self.workers]))
         return [worker for worker in self.workers if worker.pipe in pipes]
 
-    def _replace(self, worker: Worker) -> None:
+    def _replace(self, worker: WorkerProcess) -> None:
         """Starts another process, unless they only die."""
         if self.deaths >= (DEATHS_OF_READY if worker.ready else DEATHS_OF_NEW):
             doing = "predicted" if worker.ready else "loaded the model"
@@ -127,7 +127,7 @@ class Processes:
         self.workers[self.workers.index(worker)] = self.start(worker.number)
 
 
-class Worker:
+class WorkerProcess:
     """A process with a model, seen from the one that gives it work."""
 
     def __init__(self, job: Job, make: MakePredictor, number: int) -> None:

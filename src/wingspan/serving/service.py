@@ -42,14 +42,14 @@ LONGEST_GRID = 20_000  # characters of a text whose grid is asked for
 Threshold = Annotated[float, Field(ge=0, le=1)]
 
 
-class Question(BaseModel):
+class TextsRequest(BaseModel):
     """What every request may say; a key that is not known is an error, since it would change nothing."""
 
     model_config = ConfigDict(extra="forbid")
     model: str | None = Field(None, description="The name of a model; the first one without it.")
 
 
-class EntitiesQuestion(Question):
+class EntitiesQuestion(TextsRequest):
     """The body of /v1/entities."""
 
     texts: list[str] = Field(description="The texts, of any length up to the service's limit.")
@@ -63,7 +63,7 @@ class EntitiesQuestion(Question):
     )
 
 
-class GridQuestion(Question):
+class GridQuestion(TextsRequest):
     """The body of /v1/grid."""
 
     text: str
@@ -88,7 +88,7 @@ class GivenDocument(BaseModel):
     entities: list[GivenEntity] = []
 
 
-class ExportQuestion(Question):
+class ExportQuestion(TextsRequest):
     """The body of /v1/export."""
 
     documents: list[GivenDocument] = Field(min_length=1)

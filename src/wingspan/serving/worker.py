@@ -59,7 +59,7 @@ class Options(NamedTuple):
 
 
 @dataclass(eq=False)
-class Job:
+class Pending:
     """The texts of a request, and its answer to come."""
 
     texts: Sequence[str]
@@ -80,7 +80,7 @@ class Job:
 class Taken(NamedTuple):
     """A part of a job that is in a round."""
 
-    job: Job
+    job: Pending
     texts: Sequence[str]
 
 
@@ -97,7 +97,7 @@ class Worker:
         self.settings = settings
         self.rounds = self.texts = self.tokens = 0  # done since the start
         self.rate: float | None = None  # tokens per second
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[Pending] = deque()
         self._waiting = 0  # tokens of the jobs in the queue, and of the round that is computed
         self._change = threading.Condition()
         self._stopping = False
@@ -139,9 +139,11 @@ class Worker:
         """What a function makes of a model, in the thread that owns it; the text says about how long that takes."""
         return await self._finished(self._put([text], Options(model), call), gone)
 
-    def _put(self, texts: Sequence[str], options: Options, call: Callable[["Recognizer"], Any] | None = None) -> Job:
+    def _put(
+        self, texts: Sequence[str], options: Options, call: Callable[["Recognizer"], Any] | None = None
+    ) -> Pending:
         loop = asyncio.get_running_loop()
-        job = Job(texts, options, time.monotonic() + self.settings.time_limit, loop.create_future(), call)
+        job = Pending(texts, options, time.monotonic() + self.settings.time_limit, loop.create_future(), call)
         with self._change:
             if self._stopping:
                 raise Refusal(503, "the service is shutting down; ask again in a moment", retry_after=5)
@@ -156,7 +158,7 @@ class Worker:
             self._change.notify()
         return job
 
-    async def _finished(self, job: Job, gone: "asyncio.Future[Any] | None") -> Any:
+    async def _finished(self, job: Pending, gone: "asyncio.Future[Any] | None") -> Any:
         """The answer, unless the client goes away or the time is over first."""
         try:
             waited_for = {job.answer} if gone is None else {job.answer, gone}
@@ -171,7 +173,7 @@ class Worker:
         limit = self.settings.time_limit
         raise Refusal(503, f"not done after {limit:g} s; send fewer or shorter texts at a time", retry_after=5)
 
-    def _drop(self, job: Job) -> None:
+    def _drop(self, job: Pending) -> None:
         """Takes a job out of the queue, if it is still there; its round goes on without an answer."""
         with self._change:
             job.gone = True
@@ -266,7 +268,7 @@ def head(texts: Sequence[str], budget: int) -> Sequence[str]:
     return texts[:count]
 
 
-def settle(job: Job, result: Any = None, error: Refusal | None = None) -> None:
+def settle(job: Pending, result: Any = None, error: Refusal | None = None) -> None:
     """Hands the answer to the event loop, unless nobody waits for it any more."""
 
     def answer() -> None:
