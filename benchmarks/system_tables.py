@@ -97,6 +97,9 @@ def interval(value: list[float], sign: str = "+") -> str:
     return f"{middle} [{low}, {high}]"
 
 
+MPNET_EPOCHS = (3, 6, 9, 12)
+
+
 def deep_accuracy() -> str:
     """Dev and test F1 by span vector, on the grid and with proposals."""
     found, lines = deep_runs("deep_accuracy"), []
@@ -110,6 +113,20 @@ def deep_accuracy() -> str:
                     recall = ", ".join(spread(recalls(runs, part, budget)) for part in ("dev", "test"))
                 lines.append(f"{title} | {spans} | {candidates} | {dev_and_test(runs)} | {recall} | {len(runs)}")
     return markdown("corpus | spans | candidates | dev F1 | test F1 | proposal recall, dev, test | seeds", lines)
+
+
+def deep_mpnet() -> str:
+    """GENIA with a base-size encoder: dev F1 on the way, dev and test F1 at the end."""
+    lines = []
+    for name in ("deep_accuracy-mpnet", "deep_accuracy-mpnet-second"):
+        for spans, systems in DEEP_SPANS.items():
+            if runs := deep_runs(name)["genia", systems[0]]:
+                curve = [spread([run["curve"][epoch - 1][1] for run in runs]) for epoch in MPNET_EPOCHS]
+                lines.append(
+                    f"{spans} | {' | '.join(curve)} | {dev_and_test(runs)} | {len(runs)} | {runs[0]['commit']}"
+                )
+    epochs = " | ".join(f"dev, epoch {epoch}" for epoch in MPNET_EPOCHS)
+    return markdown(f"spans | {epochs} | dev F1, best | test F1 | seeds | commit", lines)
 
 
 def deep_reading() -> str:

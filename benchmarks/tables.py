@@ -582,6 +582,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "leaks-speed": leaks_speed,
     "deep-accuracy": system_tables.deep_accuracy,
     "deep-reading": system_tables.deep_reading,
+    "deep-mpnet": system_tables.deep_mpnet,
     "deep-roles": system_tables.deep_roles,
     "deep-ablations": system_tables.deep_ablations,
     "deep-cost": system_tables.deep_cost,
