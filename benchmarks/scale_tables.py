@@ -56,10 +56,10 @@ def scale_cost() -> str:
         texts, encoder, recipe, *_, number_type = system.split(", ")
         if "texts" in texts and number_type == "bfloat16":
             lines.append(cost(f"{encoder}, {recipe}", f"one {row['device']}", row["sentences_per_second"]))
-    return markdown("encoder, recipe | on | sentences per second | hours | with 100 of them, days", lines)
+    return markdown("encoder, recipe | on | sentences per second | hours | hours of 100 of them", lines)
 
 
 def cost(system: str, device: str, rate: float) -> str:
     """A row of the table."""
     hours = ABSTRACTS * SENTENCES_PER_ABSTRACT / rate / 3600
-    return f"{system} | {device} | {rate:,.0f} | {hours:,.0f} | {hours / 100 / 24:.2f}"
+    return f"{system} | {device} | {rate:,.0f} | {hours:,.0f} | {hours / 100:.1f}"
