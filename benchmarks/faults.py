@@ -501,7 +501,7 @@ SUBTLE = [  # picked by reading the sources, before looking at any test
         "corpora/sentences.py",
         "self.kept_to = max(self.kept_to, self.kept.popleft().end)",
         "self.kept_to = self.kept.popleft().end",
-        "tests/corpora/test_segment.py tests/corpora/test_bulk_segmentation.py",
+        "tests/corpora/test_words.py",
     ),
     Fault(
         "corpora/statistics.py",
