@@ -594,7 +594,7 @@ SUBTLE = [  # picked by reading the sources, before looking at any test
         "training/loop.py",
         'group["eps"] = group["base_eps"] / math.sqrt(second)',
         'group["eps"] = group["base_eps"]',
-        "tests/training/test_optimizer.py",
+        "tests/recipes/test_compress_paper.py",
     ),
     Fault(
         "training/multi_corpus.py",
