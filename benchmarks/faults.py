@@ -256,7 +256,7 @@ LISTED = [  # of the trial with 211 faults: those that no test noticed then
         "        if run.states:\n"
         "            save_state(run.states, position, run.learner, optimizer, accelerator.scaler)\n"
         "        yield Progress(position, steps, means, scores, keep)\n",
-        "tests/training/test_resume.py",
+        "tests/training/test_loop.py",
     ),
     # the steps of a training
     Fault("training/loop.py", "        if self.clip:\n", "        if False:\n", "tests/training/test_loop.py"),
@@ -588,7 +588,7 @@ SUBTLE = [  # picked by reading the sources, before looking at any test
         "training/loop.py",
         "+ math.ceil(position.step / settings.together)",
         "+ position.step",
-        "tests/training/test_resume.py tests/training/test_loop.py",
+        "tests/training/test_resume.py",
     ),
     Fault(
         "training/loop.py",
