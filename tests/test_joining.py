@@ -158,6 +158,8 @@ def test_the_rule_joins_the_nearest_of_one_label():
     found = [at(0, 1), at(3, 4, score=0.4), at(2, 3, "B"), at(9, 10)]
     assert set(join_nearest(found, 0)) == set(found)
     assert set(join_nearest(found, 1)) == set(found)
+    touching = [at(0, 1, "A"), at(1, 2, "A")]
+    assert set(join_nearest(touching, 2)) == set(touching)
     joined = join_nearest(found, 2)
     assert set(joined) == {Entity("A", (Span(0, 1), Span(3, 4))), at(9, 10), at(2, 3, "B")}
     assert next(entity.score for entity in joined if entity.discontinuous) == 0.4

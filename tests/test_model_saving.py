@@ -100,7 +100,7 @@ def test_a_full_disk(small_disk, folders, kind, room):
 
 def test_the_file_that_makes_a_folder_a_model_comes_last(folder, monkeypatch):
     moved = []
-    rename = Path.replace
+    rename, listed = Path.replace, Path.rglob
 
     def noted(self, target):
         moved.append(Path(target))
@@ -108,6 +108,8 @@ def test_the_file_that_makes_a_folder_a_model_comes_last(folder, monkeypatch):
 
     model = wingspan.load(folder)
     monkeypatch.setattr(Path, "replace", noted)
+    # whatever the order in which the disk lists files
+    monkeypatch.setattr(Path, "rglob", lambda self, pattern: sorted(listed(self, pattern), reverse=True))
     model.save_pretrained(folder)
     names = [path.name for path in moved if path.parent == folder]
     assert sorted(names) == sorted(path.name for path in folder.iterdir())

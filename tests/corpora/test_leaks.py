@@ -159,10 +159,18 @@ def test_nearly_equal_texts_are_those_with_half_of_their_ngrams_in_common():
 
 def test_what_very_many_documents_share_is_no_reason_to_compare_them(monkeypatch):
     monkeypatch.setattr("wingspan.corpora.leaks.index.BOILERPLATE", 5)
-    texts = [f"{invented_text(99, 90)} {invented_text(seed, 150)}" for seed in range(10)]
+    compared = []
+
+    def counted(one: str, other: str) -> float:
+        compared.append(one)
+        return resemblance(one, other)
+
+    monkeypatch.setattr("wingspan.corpora.leaks.index.resemblance", counted)
+    texts = [f"{invented_text(99, 130)} {invented_text(seed, 120)}" for seed in range(10)]
     copies = [document(edited(text, Random(1)), str(at)) for at, text in enumerate(texts)]
     found = find_leaks({"train": copies}, {"test": [document(text, str(at)) for at, text in enumerate(texts)]})
     assert [(pair.train.id, pair.against.id) for pair in found.near] == [(str(at), str(at)) for at in range(10)]
+    assert len(compared) == 10
 
 
 def test_edited_copies_of_invented_texts_are_found_and_nothing_else():

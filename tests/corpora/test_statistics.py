@@ -61,6 +61,7 @@ def test_the_fingerprint_depends_on_content_alone() -> None:
 
 def test_quantiles_are_lengths_that_occur() -> None:
     assert quantiles(Counter({1: 98, 5: 1, 9: 1})) == {"min": 1, "p50": 1, "p90": 1, "p95": 1, "p99": 5, "max": 9}
+    assert quantiles(Counter({1: 1, 2: 1, 3: 1})) == {"min": 1, "p50": 2, "p90": 3, "p95": 3, "p99": 3, "max": 3}
     assert quantiles(Counter()) == {}
 
 

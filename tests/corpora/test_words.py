@@ -135,6 +135,7 @@ def test_kept_ranges_are_never_cut() -> None:
     text = "Found in St. Louis. Ohio. Then gone.\n\nEnd"
     assert sentences(text) == ["Found in St. Louis.", "Ohio.", "Then gone.", "End"]
     assert sentences(text, (Span(9, 24), Span(9, 11))) == ["Found in St. Louis. Ohio.", "Then gone.", "End"]
+    assert sentences(text, (Span(9, 24), Span(12, 14))) == ["Found in St. Louis. Ohio.", "Then gone.", "End"]
     assert sentences(text, (Span(31, 40),)) == ["Found in St. Louis.", "Ohio.", "Then gone.\n\nEnd"]
 
 

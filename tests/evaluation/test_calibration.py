@@ -9,7 +9,9 @@ from wingspan.evaluation.calibration import (
     COLDEST,
     WARMEST,
     Calibration,
+    Curve,
     calibration_of,
+    choose,
     choose_thresholds,
     curves,
     fit_temperature,
@@ -173,3 +175,8 @@ def test_what_is_saved_is_read_back_and_checked():
     for bars in ([1], {"Drug": 2}, {"Drug": None}):
         with pytest.raises(ValueError, match="here: thresholds are not"):
             Calibration.from_dict({"temperature": 1, "thresholds": bars}, "here")
+
+
+def test_of_thresholds_with_the_same_f1_the_higher_one_is_chosen():
+    points = Curve(np.array([0.9, 0.5]), np.array([100.0, 50.0]), np.array([50.0, 50.0]), np.array([60.0, 60.0]), 2)
+    assert choose(points).threshold == pytest.approx(0.7)  # halfway to the next

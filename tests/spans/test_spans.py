@@ -104,6 +104,15 @@ def test_dropout_is_drawn_anew_in_training_and_only_there(part, way, batch):
     assert torch.equal(drawn(1), drawn(2))
 
 
+@pytest.mark.parametrize("part", ["boundary", "multiplicative", "biaffine", "recurrent"])
+def test_words_are_dropped_before_anything_is_made_of_them(part, batch):
+    words, cells = batch
+    spans, seen = make(PARTS[part]).train(), []
+    spans.dropout.register_forward_pre_hook(lambda _, given: seen.append(given[0] is words.top))
+    spans(words, cells)
+    assert any(seen)
+
+
 def test_a_vector_is_its_views_then_the_sentence_then_the_width(batch):
     words, cells = batch
     spans = make(PARTS["hybrid"])

@@ -86,6 +86,14 @@ def test_gradients_of_what_is_frozen_are_not_clipped_with_the_others():
     assert kept.tolist() == [[0.25, 0.25], [0.25, 0.25]]  # their norm is 0.5
 
 
+def test_decays_multiply_the_weight_decay_of_their_part():
+    found = groups(Small(), TrainSettings(weight_decay=0.5, decays={"encoder": 0.1, "encoder.norm": 2.0}))
+    decays = {name: decay for name, (_, decay) in found.items()}
+    assert decays["encoder.deep.weight"] == pytest.approx(0.05)
+    assert decays["head.weight"] == 0.5
+    assert decays["encoder.deep.bias"] == decays["encoder.norm.weight"] == 0.0
+
+
 def test_the_longest_prefix_counts():
     settings = TrainSettings(learning_rate=1.0, factors={"encoder": 0.1, "encoder.deep": 0.01, "head": 10.0})
     rates = {name: rate for name, (rate, _) in groups(Small(), settings).items()}

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from wingspan.corpora.formats.brat import file_name, read, write
+from wingspan.corpora.formats.records import positions
+from wingspan.corpora.formats.standoff import Mention, placed
 from wingspan.files import CorpusError, Problems
 from wingspan.text import Document, Entity, Span
 
@@ -182,3 +184,10 @@ def test_one_pair_of_files(tmp_path: Path) -> None:
     assert [len(document.entities) for document in read(tmp_path / "a.txt", Problems())] == [1]
     with pytest.raises(CorpusError, match="2 documents for one .ann file"):
         write([Document("a", ""), Document("b", "")], tmp_path / "a.ann")
+
+
+def test_an_offset_inside_of_a_character_is_refused() -> None:
+    places = positions("é!", "bytes")
+    assert placed(Mention("X", ((0, 2),), None), places) == (Span(0, 1),)
+    for start, end in ((0, 1), (1, 3)):
+        assert "cuts a character in half" in placed(Mention("X", ((start, end),), None), places)

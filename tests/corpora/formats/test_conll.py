@@ -123,7 +123,8 @@ def test_a_trailing_tab_is_no_column_and_a_line_of_tabs_ends_a_sentence(tmp_path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a\tO\nb\tO\n\nc\n", "a.conll:4: 1 columns where the file has 2"),
+        ("a\tO\nb\tO\n\nc\n", "a.conll:4: 1 column where the file has 2"),
+        ("a\tO\nb\tO\n\nc\tO\tmore\n", "a.conll:4: 3 columns where the file has 2"),
         ("a\tO\nb\tO\n\n\tO\n", "a.conll:4: the word is empty"),
         ("a\tO\nb\tB-X\n\nc\tY\n", "a.conll:4: 'Y' in column 2 is no tag of scheme IOB2; write O, or B- and a label"),
     ],

@@ -12,7 +12,7 @@ import pytest
 
 from wingspan.corpora.formats import annotators, write, write_predictions
 from wingspan.files import CorpusError, Problems
-from wingspan.text import Entity, without_gold
+from wingspan.text import Document, Entity, without_gold
 
 FIXTURE = Path(__file__).parent / "fixtures" / "label-studio.json"
 
@@ -95,6 +95,13 @@ def test_predictions_come_before_those_a_task_had_and_take_nothing_of_annotators
     assert problems.notes == [
         f"{tmp_path / 'out.json'}: its tasks have no annotations; the first prediction of each is read"
     ]
+
+
+def test_a_task_is_as_sure_as_its_least_certain_entity(tmp_path: Path) -> None:
+    found = Document("1", "Ribe, Oslo", (Entity.at("LOC", 0, 4, 0.9), Entity.at("LOC", 6, 10, 0.4)))
+    write_predictions([found], tmp_path / "out.json", "label-studio", "new")
+    (written,) = json.loads((tmp_path / "out.json").read_text())
+    assert written["predictions"][0]["score"] == 0.4
 
 
 def test_other_work_of_annotators_is_not_predicted(tmp_path: Path) -> None:

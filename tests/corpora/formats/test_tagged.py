@@ -87,6 +87,13 @@ def test_commands_take_the_names(tmp_path: Path) -> None:
     assert (report.statistics.labels, report.problems) == ({"LOC": 1, "PER": 1}, [])
 
 
+@pytest.mark.parametrize("number", [-1, len(NAMES), True, 1.0])
+def test_a_number_without_a_name_is_told(tmp_path: Path, number: object) -> None:
+    path = json_lines(tmp_path / "a.jsonl", {"tokens": ["a"], "ner_tags": [number]})
+    with pytest.raises(CorpusError, match="is no number from 0 to"):
+        list(read(path, "ner-tags", labels=NAMES))
+
+
 def test_rows_that_do_not_fit_are_told_with_their_line(tmp_path: Path) -> None:
     rows = [
         {"tokens": ["a"], "ner_tags": ["O", "O"]},

@@ -176,7 +176,8 @@ class ConllColumns:
     def misfit(self, values: Sequence[str], check_tags: bool) -> str | None:
         """The problem with the columns of a line, or None."""
         if len(values) != self.width:
-            return f"{len(values)} columns where the file has {self.width}; divide every line alike"
+            columns = "1 column" if len(values) == 1 else f"{len(values)} columns"
+            return f"{columns} where the file has {self.width}; divide every line alike"
         if not values[self.token]:
             return "the word is empty; remove the line"
         for column in self.tags if check_tags else ():
