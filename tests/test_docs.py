@@ -124,9 +124,12 @@ def shell(command: str, shown: str, block: Block, monkeypatch, capsys) -> None:
         arguments = arguments[arguments.index("wingspan") + 1 :]
     if program == "make":
         assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), f"{block.place}: no target {arguments[0]}"
-    elif program == "pip":
+    elif Path(program).name in ("pip", "jupyter"):
         assert block.note == "parsed only"
-        assert arguments[0] == "install"
+        assert arguments[0] in ("install", "lab")
+    elif program == "python":
+        assert block.note == "parsed only"
+        assert (ROOT / arguments[0]).is_file(), f"{block.place}: no file {arguments[0]}"
     elif block.note == "parsed only":
         cli.load_verbs([])
         verbs = typer.main.get_command(cli.app).commands

@@ -27,6 +27,7 @@ def test_train_predict_evaluate_info(shell, tmp_path):
         "recipe.json",
         "labels.json",
         "model.safetensors",
+        "calibration.json",
         "facts.json",
         "README.md",
         "journal.jsonl",
