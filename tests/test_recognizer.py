@@ -14,8 +14,9 @@ from trainings import alike, dev_documents, entities, train_documents, untrained
 from wingspan.batch import Collate
 from wingspan.corpora.formats import read, write
 from wingspan.corpora.segment import BLOCK_DOCUMENTS, Segmenting
+from wingspan.decoding import tempered
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.recognizer import ON_CPU, Recognizer
+from wingspan.recognizer import ON_CPU, Recognizer, least_chances
 from wingspan.text import Document, Entity, Span
 
 TEXTS = [document.text for document in dev_documents(6)] + ["", "Aspirin.", " \n\t ", "BRCA1 in the cell . " * 30]
@@ -370,3 +371,12 @@ def test_a_word_of_300_000_characters(any_model):
     text = "Aspirin " + "x" * 300_000 + " here"
     (document,) = any_model.predict(text, threshold=0.0, overlap="any")
     assert {document.text_of(entity) for entity in document.entities} & {"Aspirin", "here", "x" * 300_000}
+
+
+def test_a_threshold_is_about_the_score_that_users_see():
+    model = untrained()
+    for temperature in (0.5, 2.0):
+        least = least_chances(model.recipe, model.labels, {"Drug": 0.8}, 0.3, temperature)
+        by_name = dict(zip(model.labels.names(), least, strict=True))
+        assert tempered(by_name["Drug"], temperature) == pytest.approx(0.8)
+        assert by_name["Gene"] == 0.3  # the default is a chance already
