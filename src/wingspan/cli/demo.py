@@ -40,7 +40,12 @@ def demo(
     with TemporaryDirectory() as temporary:
         folder = output or Path(temporary) / "model"
         began = time.perf_counter()
-        job = TrainingJob(prepare("baseline", None, {"train.epochs": 10}), Corpora(train, dev, test), folder, seed)
+        job = TrainingJob(
+            prepare("baseline", None, {"train.epochs": 10, "train.batch_size": 16}),
+            Corpora(train, dev, test),
+            folder,
+            seed,
+        )
         model, scores = run(job, console)
         seconds = time.perf_counter() - began
     assert isinstance(scores, Scores)
