@@ -271,8 +271,8 @@ LISTED = [  # of the trial with 211 faults: those that no test noticed then
     ),
     Fault(
         "recognizer/__init__.py",
-        ", budget=self.recipe.train.budget)",
-        ")",
+        "budget = min(self.recipe.train.budget, self._pace.units or self.recipe.train.budget)",
+        "budget = self._pace.units or 10**9",
         "tests/test_recognizer.py",
     ),
     Fault(
@@ -330,7 +330,7 @@ LISTED = [  # of the trial with 211 faults: those that no test noticed then
         "tests/evaluation/test_calibration.py",
     ),
     Fault(
-        "objectives/__init__.py",
+        "labels.py",
         '    return thresholds.get(label or "")\n',
         "    return None\n",
         "tests/objectives tests/test_recognizer.py",
@@ -445,7 +445,7 @@ NEW = [  # picked over the whole code base, before any test was written for them
     Fault("batch.py", "pool = 32 * batch_size", "pool = len(lengths)", "tests/test_batch.py"),
     Fault(
         "layers/crf.py",
-        "alpha = torch.where(mask[:, at, None, None], step, alpha)",
+        "alpha = torch.where(word[1], step, alpha)",
         "alpha = step",
         "tests/layers/test_crf.py",
     ),
@@ -633,7 +633,7 @@ SUBTLE = [  # picked by reading the sources, before looking at any test
         "tests/tuning/test_tune.py -k something_else",
     ),
     Fault(
-        "encoders/hashed.py",
+        "tokenizing/hashed.py",
         'f"l{low}" if len(word) <= LONGEST else "l"',
         'f"l{low}"',
         "tests/encoders/test_hashed.py",

@@ -209,3 +209,9 @@ def test_encoders_from_the_shell(file):
     other = with_encoder(find("bundling/bl-span"), f"static:{file}")
     assert other.encoder.keywords == {"vectors": file}
     assert other.train.learning_rate == 2e-3
+
+
+def test_a_word_too_long_to_be_met_again_has_no_lower_case_of_its_own():
+    one, other = (features(letter * 70) for letter in "xy")
+    assert one[1] == other[1]
+    assert features("Xyz")[1] != features("Xyw")[1]
