@@ -1,0 +1,118 @@
+"""The race with other libraries, as far as none of them is needed: the protocol, the scores, what is shown."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wingspan.text import Document, Entity, Span
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+WORDS = ["No", "breast", "cancer", "cells", "here"]
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """The modules of the race, which are no part of the package."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import peer_systems
+    import peers
+
+    return peers, peer_systems
+
+
+def document(*entities):
+    text = " ".join(WORDS)
+    starts = [sum(len(word) + 1 for word in WORDS[:at]) for at in range(len(WORDS))]
+    words = tuple(Span(start, start + len(word)) for start, word in zip(starts, WORDS, strict=True))
+    made = tuple(Entity.at(label, words[a].start, words[b - 1].end) for a, b, label in entities)
+    return Document("1", text, made, words=words)
+
+
+def test_sentences_and_answers_are_the_same_entities(scripts):
+    peers, _ = scripts
+    gold = document((1, 3, "Disease"), (1, 4, "Cell"))
+    words, entities = peers.sentence_of(gold)
+    assert words == WORDS
+    assert sorted(entities) == [(1, 3, "Disease"), (1, 4, "Cell")]
+    (answer,) = peers.answered([gold], json.loads(json.dumps([entities])))
+    assert set(answer.entities) == set(gold.entities)
+
+
+def test_tags_hold_the_outermost_entities(scripts):
+    _, systems = scripts
+    tags = systems.tags_of((WORDS, [(1, 3, "Disease"), (1, 4, "Cell"), (4, 5, "Place")]))
+    assert tags == ["O", "B-Cell", "I-Cell", "I-Cell", "B-Place"]
+    assert systems.entities_of(tags) == [(1, 4, "Cell"), (4, 5, "Place")]
+    assert systems.entities_of(["I-Cell", "I-Place", "B-Place"]) == [(0, 1, "Cell"), (1, 2, "Place"), (2, 3, "Place")]
+
+
+def test_words_that_were_joined_are_found_again(scripts):
+    _, systems = scripts
+    places = list(systems.given_words(" ".join(WORDS)))
+    assert [word for word, _, _ in places] == WORDS
+    assert all(" ".join(WORDS)[start:end] == word for word, start, end in places)
+
+
+def test_other_scorers_agree_on_flat_answers(scripts):
+    peers, _ = scripts
+    gold = [document((1, 3, "Disease")), document((1, 3, "Disease"), (4, 5, "Disease"))]
+    found = [[(1, 3, "Disease")], [(1, 4, "Disease"), (4, 5, "Disease")]]
+    row = peers.scored(gold, found, flat=True)
+    assert row["f1"] == pytest.approx(200 / 3, abs=0.001)
+    assert row["checked_with"] == ["nervaluate", "seqeval"]
+
+
+def test_scorers_that_disagree_stop_the_race(scripts, monkeypatch):
+    peers, _ = scripts
+    monkeypatch.setattr(peers, "other_scorers", lambda documents, found: {"seqeval": 12.0})
+    with pytest.raises(RuntimeError, match="scorers disagree"):
+        peers.scored([document((1, 3, "Disease"))], [[(1, 3, "Disease")]], flat=True)
+
+
+def line(kind, system, **more):
+    sizes = {"train": 6, "dev": 2, "test": 4}
+    budget = {"epochs": 3, "batch_size": 8, "width": 8, "threads": 2, "commit": "abc", "encoder": "mini"}
+    return {"kind": kind, "system": system, "corpus": "genia", "sentences": sizes, **budget, **more}
+
+
+def test_dev_chooses_the_rate_whose_test_scores_are_shown(scripts):
+    peers, _ = scripts
+    runs = [(1e-4, 1, 50, 90), (5e-4, 1, 60, 40), (5e-4, 2, 62, 44)]
+    rows = [line("accuracy", "Flair", rate=r, seed=s, dev={"f1": d}, test={"f1": t}) for r, s, d, t in runs]
+    turns = {"ratio": 1.5}
+    cost = {
+        "turns": turns,
+        "training_cpu_seconds": 70.0,
+        "peak_mb": 500,
+        "training_peak_mb": 900,
+        "startup_seconds": 3.0,
+    }
+    rows += [line("cost", "Flair", **cost), line("failed", "eznlp", reason="pip cannot install it")]
+    flair, eznlp = peers.summary(rows)
+    assert (flair["rate"], flair["f1"]) == (5e-4, [40, 44])
+    assert "F1  42.0 (2 seeds, rate 0.0005); x1.50, 70 s" in peers.text_of(flair)
+    assert peers.text_of(eznlp).endswith("eznlp                pip cannot install it")
+    assert "mini in float32; the first 6 training sentences, 3 epochs in batches of 8" in peers.caption([flair, eznlp])
+
+
+def test_a_job_is_answered_with_one_line_of_json(scripts, tmp_path):
+    """Whatever a library prints, and whatever modules lie beside the driver."""
+    stand_in = tmp_path / "site"
+    stand_in.mkdir()
+    (stand_in / "span_marker.py").write_text("raise ImportError('there is none')")
+    job = {"action": "train", "system": "SpanMarker", "train": [], "labels": [], "seed": 1, "folder": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "peer_systems.py")],
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(stand_in)},
+    )
+    peers, _ = scripts
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert peers.last_line(done.stderr) == "ImportError: there is none"
