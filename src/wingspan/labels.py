@@ -92,6 +92,11 @@ class LabelSet:
         """The class of a label, or None if the corpus does not have it."""
         return self._ids[self.known(dataset)].get(label)
 
+    def block(self, dataset: str) -> dict[str, int]:
+        """The class of each label of the corpus' block; where labels are shared, of those of all corpora."""
+        own = self._block(dataset)
+        return {label: at for (block, label), at in self._classes.items() if block == own and label is not None}
+
     def meanings(self) -> tuple[tuple[str, str | None], ...]:
         """The corpus ("" if all share their labels) and the label of each class; None for "nothing"."""
         if self.shared:
@@ -112,6 +117,12 @@ class LabelSet:
             rows.append(tuple(label if own else f"{block}:{label or 'nothing'}" for (block, label), own in pairs))
             assert rows[-1][self.nothing(corpus)] is None
         return rows
+
+    @cached_property
+    def ranks(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The place of each class's name among all names, sorted, in texts of each corpus.  (datasets, classes)"""
+        places = {name: at for at, name in enumerate(sorted({str(name) for row in self.answers for name in row}))}
+        return np.array([[places[str(name)] for name in row] for row in self.answers], dtype=np.int64)
 
     def allowed(self) -> ClassTable:
         """Which classes each corpus may predict.  (datasets, classes)"""

@@ -15,7 +15,8 @@ from functools import partial, reduce
 from operator import add
 from typing import Any, Literal, TypeVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from wingspan.candidates import CandidatePolicy, Grid
 from wingspan.candidates.proposed import Proposed
@@ -29,7 +30,8 @@ from wingspan.labels import LabelSet, Thresholds
 from wingspan.layers.schedules import Moment
 from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes
-from wingspan.objectives.classification import Classification
+from wingspan.objectives.classification import Classification, Consistency
+from wingspan.objectives.distillation import Distillation
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
 from wingspan.objectives.typing import Typing
@@ -65,6 +67,8 @@ class TrainSettings:
     correct_bias: bool = True
     """Whether Adam corrects the bias of its early means; older implementations for BERT did not."""
     clip: float = 1.0
+    average: float | None = None
+    """Score and keep a moving average of the weights instead of the last ones; this share of it stays in each step."""
     accumulate: int | Literal["epoch"] = 1
     """Batches per optimizer step, with the mean of their losses; `epoch`: all batches of an epoch, with the sum."""
     precision: Literal["no", "bf16", "fp16"] = "no"
@@ -93,6 +97,8 @@ class TrainSettings:
             raise ValueError(f"train.stretch is {self.stretch}; give 1 or more")
         if self.temperature <= 0:
             raise ValueError(f"train.temperature is {self.temperature}; give a number above 0")
+        if self.average is not None and not 0 <= self.average < 1:
+            raise ValueError(f"train.average is {self.average}; it is a share of the average, from 0 to less than 1")
         if self.warmup > 1:
             raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
 
@@ -220,18 +226,25 @@ class Learner(nn.Module):
         for name in terms:
             objective: Any = self.objectives[name]
             required = objective.required(required, targets[name])
-        states = self.model(
-            inputs,
-            gold,
-            vectors=any(objective.needs_vectors for objective in chosen),
-            spans=any(objective.reads_spans for objective in chosen),
-            gold_vectors=any(objective.needs_gold_vectors for objective in chosen),
-            features=any(objective.needs_features for objective in chosen),
-            required=required,
-        )._replace(moment=moment)
-        losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
+        wanted = {
+            "vectors": any(objective.needs_vectors for objective in chosen),
+            "spans": any(objective.reads_spans for objective in chosen),
+            "gold_vectors": any(objective.needs_gold_vectors for objective in chosen),
+            "features": any(objective.needs_features for objective in chosen),
+            "required": required,
+        }
+        passes = [self.model(inputs, gold, **wanted)._replace(moment=moment)]
+        if any(objective.needs_twin for objective in chosen):
+            twin = self.model(inputs, gold, **wanted)._replace(moment=moment)
+            passes = [passes[0]._replace(twin=twin), twin._replace(twin=passes[0])]
+        losses = {name: mean([self.objectives[name](each, gold, targets[name]) for each in passes]) for name in terms}
         losses["loss"] = reduce(add, (self.weights[name] * losses[name] for name in terms))  # no 0 to begin with
         return losses
+
+
+def mean(losses: list[Tensor]) -> Tensor:
+    """The mean of the losses of one pass or two."""
+    return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
 
 
 def assemble(
@@ -253,6 +266,7 @@ def assemble(
     if recipe.spans is not None and recipe.head is not None:
         spans = expect(recipe.spans(encoder, recipe.max_width), SpanRepresentation)
         head = expect(recipe.head(spans.size, labels.num_classes), Head)
+        head.expect_nothing([labels.nothing(name) for name in labels.datasets])
         candidates = expect(recipe.candidates(encoder, recipe.max_width), CandidatePolicy)
         if candidates.gives_lists and not spans.takes_lists:
             raise ValueError(needs_grid(recipe.name, type(spans), type(candidates)))
@@ -293,6 +307,8 @@ def check_together(
     proposed = scorer is not None and isinstance(scorer.candidates, Proposed)
     if not predicting and proposed != any(isinstance(part, Proposing) for part in parts):
         raise ValueError(f"{prefix} needs both Proposed and Proposing; see recipe.with_proposals")
+    if any(part.needs_twin for part in parts) and (scorer is None or scorer.candidates.gives_lists):
+        raise ValueError(f"{prefix}: two passes can only be compared on the same spans; use candidates Grid")
     if (scorer is not None and scorer.candidates.given) != any(isinstance(part, Typing) for part in parts):
         raise ValueError(f"{prefix}: candidates Given and the objective Typing need each other")
     if not objectives[recipe.read_with].predicts:
@@ -329,6 +345,32 @@ def with_proposals(
         raise ValueError(needs_grid(recipe.name, made_by(recipe.spans), Proposed))
     terms = {**recipe.terms, "proposals": Term(partial(Proposing), weight)}
     return replace(recipe, terms=terms, candidates=partial(Proposed, budget=budget, threshold=threshold))
+
+
+def how_classified(recipe: Recipe) -> dict[str, Any]:
+    """The settings that other objectives on the class scores of spans share with their classification."""
+    settings = getattr(recipe.terms["spans"].objective, "keywords", {})
+    return {name: settings[name] for name in ("link", "reduction", "foreign") if name in settings}
+
+
+def with_consistency(recipe: Recipe, weight: float = 1.0) -> Recipe:
+    """A span recipe that also learns to say the same with other dropout (R-Drop); a step costs twice as much."""
+    if "spans" not in recipe.terms:
+        raise ValueError(f"recipe {recipe.name!r} classifies no spans that could be compared; start from a span recipe")
+    shared = how_classified(recipe)
+    return replace(recipe, terms={**recipe.terms, "consistency": Term(partial(Consistency, **shared), weight)})
+
+
+def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0) -> Recipe:
+    """A span recipe that also learns the chances that teachers give to spans: losses (1 - weight) and weight."""
+    if "teachers" in recipe.terms:
+        raise ValueError(f"recipe {recipe.name!r} has teachers already; change terms.teachers.weight instead")
+    objective = recipe.terms["spans"].objective if "spans" in recipe.terms else None
+    if made_by(objective) is not Classification:
+        raise ValueError(f"recipe {recipe.name!r} classifies no spans that teachers could teach; use a span recipe")
+    taught = partial(Distillation, temperature=temperature, **how_classified(recipe))
+    rest = {name: replace(term, weight=term.weight * (1 - weight)) for name, term in recipe.terms.items()}
+    return replace(recipe, terms={**rest, "teachers": Term(taught, weight)})
 
 
 def bundle(

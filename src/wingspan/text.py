@@ -164,22 +164,27 @@ class Document:
 
     def __post_init__(self) -> None:
         """Sorts the entities, so that their order in a file does not affect equality."""
-        object.__setattr__(self, "entities", tuple(sorted(self.entities, key=reading_order)))
+        if self.entities != ():
+            object.__setattr__(self, "entities", tuple(sorted(self.entities, key=reading_order)))
 
     @classmethod
     def from_words(cls, id: str, words: tuple[str, ...], entities: tuple[Entity, ...] = (), **others: Any) -> Document:
         """A document from words and entities in words; the text is the words as `join_words` joins them."""
-        gaps = gaps_between(words)
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        text = " ".join(words)
+        lengths = np.array(list(map(len, words)), dtype=np.int64)
         offsets = np.empty((len(words), 2), dtype=np.int64)
-        offsets[:, 1] = lengths.cumsum()
-        offsets[1:, 1] += np.fromiter(map(len, gaps), np.int64, len(gaps)).cumsum()
-        offsets[:, 0] = offsets[:, 1] - lengths
+        ends = offsets[:, 1]
+        np.cumsum(lengths + 1, out=ends)
+        ends -= 1
+        if not text.isascii() and "" in (gaps := gaps_between(words)):
+            text = _joined(words, gaps)
+            ends[1:] -= np.cumsum([not gap for gap in gaps])
+        np.subtract(ends, lengths, out=offsets[:, 0])
         moved = tuple(
             Entity(e.label, tuple(Span(offsets[s, 0], offsets[t - 1, 1]) for s, t in e.spans), e.score, e.meta)
             for e in entities
         )
-        return cls(id, _joined(words, gaps), moved, words=SpanArray(offsets), **others)
+        return cls(id, text, moved, words=SpanArray(offsets), **others)
 
     def text_of(self, entity: Entity) -> str:
         """The entity's surface; fragments are joined by one space."""
@@ -255,7 +260,7 @@ class Sentence:
 
     A span counts if it starts in `core` and ends in `reach`; the other words are context, encoded but never predicted.
     `offsets` are the words' character ranges in the document, so that a predicted span has its place in the text.
-    `numbers` are the words in a `corpora.word_table`, where segmentation had one.
+    `numbers` are the words in a `corpora.word_table`, where segmentation had one; `taught` is what teachers say of it.
     """
 
     words: tuple[str, ...]
@@ -266,6 +271,7 @@ class Sentence:
     dataset: str = "main"
     numbers: NDArray[np.int32] | None = field(default=None, compare=False, repr=False)  # (L,)
     table: object | None = field(default=None, compare=False, repr=False)
+    taught: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     def characters(self, span: Span) -> Span:
         """A span of words as a span of characters of the document."""

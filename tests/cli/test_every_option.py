@@ -144,6 +144,7 @@ TABLE: dict[str, dict[str, Reaches]] = {
         "seeds": Reaches(f"{TRAIN} --seeds 4,5", SEEDS, "seeds", [4, 5]),
         "parts": Reaches(f"{TRAIN} --parts {{parts}}", SEEDS, "job.parts", ["own_parts"]),
         "threads": threads(TRAIN),
+        "teacher": Reaches(f"{TRAIN} --teacher {{model}}", SEEDS, "job.teachers", ["{model}"]),
         "no_progress": Reaches(f"{TRAIN} --no-progress", SEEDS, lambda call: call.job.bar is not None),
         **json(TRAIN, "wingspan.views.console", instead={SEEDS: {"f1": 1.0}}),
     },

@@ -159,7 +159,7 @@ def test_entities_get_the_types_of_their_fragments_at_the_borders_that_were_give
         (Span(0, 4), Span(5, 7)),
     )
     untyped.open_sentences = 1
-    untyped.add(words, [Entity.at("A", 0, 1, 0.7), Entity.at("B", 0, 1, 0.3), Entity.at("B", 1, 2, 0.8)])
+    untyped.add(words, [Entity.at("A", 0, 1, 0.7), Entity.at("B", 0, 1, 0.3), Entity.at("B", 1, 2, 0.8)], False)
     done = untyped.finish("flat")
     assert untyped.open_sentences == 0
     assert done.entities == (Entity.at("A", 0, 2), Entity("B", (Span(1, 3), Span(5, 7))))

@@ -3,17 +3,22 @@
 import io
 import json
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
+from transformers import BertConfig, BertModel
 
 import wingspan
 from trainings import dev_documents, train_documents
 from wingspan.corpora.statistics import Statistics
+from wingspan.recipe_json import as_json, flat
 from wingspan.recipes import find
-from wingspan.training.choice import KeptRuns, choose, kept, settle
+from wingspan.training.choice import FOR_BASE, KeptRuns, choose, kept, settle, weights_of
 from wingspan.training.corpora import Corpora
+from wingspan.training.run import prepare
 
 
 def figures(entities=1000, nested=0, discontinuous=0, p99=6) -> Statistics:
@@ -97,3 +102,79 @@ def test_auto_trains_says_why_and_remembers_it(tmp_path):
     assert "No pretrained encoder, so baseline, which needs none" in said
     assert model.facts["choice"].startswith("auto: ")
     assert "No pretrained encoder" in (tmp_path / "run" / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory, folders):
+    """A random encoder of base shape: six layers of 768, like DistilBERT, thin inside."""
+    folder = Path(shutil.copytree(folders["bert"], tmp_path_factory.mktemp("encoders") / "base"))
+    shape = dict(hidden_size=768, num_hidden_layers=6, num_attention_heads=2, intermediate_size=8)
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=20, max_position_embeddings=40, **shape)).save_pretrained(folder)
+    return str(folder)
+
+
+def test_an_encoder_of_base_size_gets_settings_of_its_own(base, folders):
+    small, large = (prepare("bundling/bl-span", name, {}) for name in (str(folders["bert"]), base))
+    assert small.train == find("bundling/bl-span").train
+    assert large.train.learning_rate == float(FOR_BASE["train.learning_rate"]) < small.train.learning_rate
+    assert large.train.warmup == float(FOR_BASE["train.warmup"])
+    assert large.train.epochs == int(FOR_BASE["train.epochs"])
+    assert large.train.factors["model.scorer"] == float(FOR_BASE["train.factors.model.scorer"])
+    assert large.encoder.keywords["word_dropout"] == float(FOR_BASE["encoder.word_dropout"])
+    assert large.train.batch_size == small.train.batch_size
+
+
+@pytest.mark.parametrize("key", FOR_BASE)
+def test_what_the_user_sets_wins(base, key):
+    own = {"train.epochs": "3"}.get(key, "0.25")
+    recipe = prepare("deep_span", base, {key: own})
+    values = dict(flat(as_json(recipe)))
+    for name, value in FOR_BASE.items():
+        assert float(values[name]) == float(own if name == key else value)
+
+
+def test_recipes_of_papers_and_of_users_stay_as_they_are(base, tmp_path):
+    paper = prepare("bundling/paper", base, {})
+    assert paper.train == find("bundling/paper").train
+    assert "word_dropout" not in paper.encoder.keywords
+    assert prepare(find("bundling/bl-span"), base, {}).train == find("bundling/bl-span").train
+    file = tmp_path / "own.py"
+    file.write_text("from wingspan.recipes import find\n\ndef recipe():\n    return find('bundling/bl-span')\n")
+    assert prepare(str(file), base, {}).train == find("bundling/bl-span").train
+    adapted = prepare("bundling/bl-span", base, {"encoder.adapters.rank": 4})
+    assert adapted.train == find("bundling/bl-span").train
+
+
+def test_the_log_says_the_settings_and_the_model_keeps_them(base, tmp_path):
+    log = Console(file=io.StringIO(), width=300)
+    given = {"train": train_documents(2), "device": "cpu", "console": log}
+    wingspan.train("bundling/span", encoder=base, epochs=1, output=tmp_path / "one", **given)
+    assert (
+        "An encoder of base size: learning rate 5e-05, 10 times that for new parts, warm-up 0.1, 1 epoch, "
+        "word dropout 0.15; --set changes them." in log.file.getvalue()
+    )
+    kept_recipe = json.loads((tmp_path / "one" / "recipe.json").read_text())["recipe"]
+    assert kept_recipe["train"]["learning_rate"] == 5e-5
+    assert kept_recipe["train"]["epochs"] == 1
+    assert kept_recipe["encoder"]["word_dropout"] == 0.15
+    again = prepare("bundling/span", None, {"train.epochs": 1}, tmp_path / "one")
+    assert again.train.learning_rate == 5e-5  # a model to go on from has a size, too
+    assert again.train.epochs == 1
+
+
+def test_sizes_of_encoders(folders, base, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert weights_of("minilm") == 12 * 384 * 384 * 6
+    assert weights_of("e5-small") == 12 * 384 * 384 * 12
+    assert weights_of(base) == 12 * 768 * 768 * 6
+    assert weights_of("nobody/has-this") == 12 * 768 * 768 * 12
+    for name in ("bert", "roberta", "t5", "bart"):
+        assert weights_of(str(folders[name])) < 10_000
+
+
+def test_the_page_has_the_settings_for_base_encoders():
+    page = (Path(__file__).parents[2] / "docs" / "encoders.md").read_text(encoding="utf-8")
+    table = page[page.index("## Settings for base encoders") : page.index("## Trained from scratch")]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    assert {name.strip("` "): value for names, value in rows for name in names.split(",")} == FOR_BASE

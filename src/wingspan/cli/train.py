@@ -40,6 +40,10 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     start: Annotated[str | None, typer.Option("--from", help="Go on from this model; new labels are added.")] = None,
     rename: Annotated[list[str] | None, typer.Option(help="OLD=NEW: another name for a label of --from.")] = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(help="A model whose chances of spans are learned, too; may be given several times."),
+    ] = None,
     parts: options.Parts = None,
     lexicon: Annotated[
         str | None, typer.Option(help="Synonyms for recipes that learn from them: a file, or corpus.")
@@ -70,7 +74,7 @@ def train(
     data = corpora_of(train or None, dev, test, format, corpora)
     settled = settle(recipe, data, encoder)
     job = TrainingJob(
-        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen_settings}),
+        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen_settings}, start, taught=bool(teacher)),
         data,
         output,
         reason=settled.reason,
@@ -82,6 +86,7 @@ def train(
         track=track,
         lexicon=lexicon,
         on_leak=on_leak,
+        teachers=teacher or (),
         bar=lines_only if no_progress else None,
     )
     try:

@@ -55,7 +55,11 @@ class CorpusClasses(nn.Module):
         Unmarked classes keep their chances: where several labels have one meaning, some of their spans may be marked.
         """
         chances = (scores if self._learns_all else self._within(scores, dataset)).log_softmax(-1)
-        return self._held_by_nothing(chances, dataset, self._silent) if self._some_silent else chances
+        return self._held_by_nothing(chances, dataset, self._silent[dataset]) if self._some_silent else chances
+
+    def within_block(self, scores: Tensor, dataset: Tensor, known: Tensor) -> Tensor:
+        """Log chances; "nothing" includes the classes that are not `known`.  (B, M, C), (B,), (B, C) -> (B, M, C)"""
+        return self._held_by_nothing(self._within(scores, dataset).log_softmax(-1), dataset, ~known)
 
     def read(self, scores: Tensor, dataset: Tensor) -> Tensor:
         """Scores to predict from; "nothing" includes the classes that a corpus does not have.  (B, M, C)"""
@@ -64,8 +68,8 @@ class CorpusClasses(nn.Module):
         scores = self._within(scores, dataset)
         if not self._some_lost:
             return scores
-        lost = self._lost[dataset].unsqueeze(1)
-        return self._held_by_nothing(scores, dataset, self._lost).masked_fill(lost, -torch.inf)
+        lost = self._lost[dataset]
+        return self._held_by_nothing(scores, dataset, lost).masked_fill(lost.unsqueeze(1), -torch.inf)
 
     def charged(self, dataset: Tensor) -> Tensor:
         """The classes that the sentence's corpus marks, so that yes or no is known for every span.  (B, 1, C)"""
@@ -83,9 +87,9 @@ class CorpusClasses(nn.Module):
         return scores * own if self.foreign == "multiply" else scores.masked_fill(~own, -torch.inf)
 
     def _held_by_nothing(self, scores: Tensor, dataset: Tensor, held: Tensor) -> Tensor:
-        """Scores, or log chances, in which "nothing" also includes the `held` classes.  (B, M, C)"""
+        """Scores, or log chances, in which "nothing" also includes the `held` classes, (B, C).  (B, M, C)"""
         nothing = self.nothing[dataset].view(-1, 1, 1)
-        into = held.scatter(1, self.nothing[:, None], True)[dataset].unsqueeze(1)
+        into = held.unsqueeze(1) | (torch.arange(scores.shape[-1], device=scores.device) == nothing)
         together = scores.masked_fill(~into, -torch.inf).logsumexp(-1, keepdim=True)  # (B, M, 1)
         return scores.scatter(-1, nothing.expand_as(together), together)
 

@@ -1,4 +1,4 @@
-"""`wingspan train auto`: looks at the corpus and the encoder, and picks the recipe that our kept results support.
+"""What our kept results support: the recipe that `wingspan train auto` picks, and settings for the encoder's size.
 
 The results are dev scores in `evidence.json` beside this file, which `benchmarks/evidence.py` makes of the JSON lines
 in `benchmarks/results/`. Test scores decide nothing here.
@@ -10,15 +10,21 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Literal, NamedTuple, TypedDict
 
+from huggingface_hub.errors import HfHubHTTPError
+
 from wingspan.corpora.statistics import Statistics, describe
-from wingspan.recipe import Recipe
+from wingspan.encoders import Encoder
+from wingspan.encoders.loading import fetch, locate
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.recipe import Part, Recipe
 from wingspan.training.corpora import Corpora
+from wingspan.views.console import counted
 
 Kind = Literal["flat", "nested", "long", "discontinuous", "several"]
 
@@ -34,6 +40,25 @@ FROM_SCRATCH: dict[Kind, str] = {
     "several": "conditional/multi",
 }
 """Without a pretrained encoder: the recipes that can do it, since results are kept for few of them."""
+
+
+BASE_WEIGHTS = 40_000_000
+"""From so many weights of blocks on, an encoder is of base size: BERT base and MPNet have 85 million, MiniLM 11."""
+FOR_BASE: dict[str, str] = {
+    "train.learning_rate": "5e-5",
+    "train.factors.model.scorer": "10",
+    "train.factors.objectives": "10",
+    "train.factors.model.encoder.shapes": "10",
+    "train.warmup": "0.1",
+    "train.epochs": "12",
+    "encoder.word_dropout": "0.15",
+}
+"""What encoders of base size are trained with where nobody has set it; the recipes' own values are for small ones."""
+
+
+SIZES = ("hidden_size", "d_model", "dim")
+LAYERS = ("num_hidden_layers", "encoder_layers", "num_layers", "n_layers")
+"""What configurations of BERT and its kin, BART, T5 and DistilBERT call them."""
 
 
 class KeptRuns(TypedDict):
@@ -140,15 +165,50 @@ def first_of(rows: Sequence[KeptRuns]) -> Winner:
 
 
 def weights_of(encoder: str) -> int:
-    """The weights of an encoder's blocks; those of base size where its configuration is not at hand."""
+    """The weights of an encoder's blocks; those of base size where its configuration cannot be had."""
     known = {row["encoder"]: row["weights"] for row in kept()}
     if encoder in known:
         return known[encoder]
+    where = Path(locate(encoder))
     try:
-        config = json.loads((Path(encoder) / "config.json").read_text(encoding="utf-8"))
-        return block_weights(int(config["hidden_size"]), int(config["num_hidden_layers"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        folder = where if where.is_dir() else fetch(str(where), None, ["config.json"])
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        size, layers = (next(config[name] for name in names if name in config) for names in (SIZES, LAYERS))
+        return block_weights(int(size), int(layers))
+    except (OSError, ValueError, TypeError, StopIteration, HfHubHTTPError):
         return block_weights(768, 12)
+
+
+def settings_by_size(recipe: str, encoder: Part, start: str | Path | None = None) -> dict[str, str]:
+    """Settings for the size of the encoder, or of that of the model `start`; none where the recipe's own are meant.
+
+    They are for small encoders. What a paper published and what users wrote into recipe files stays as it is, and
+    adapters beside frozen weights learn at other rates.
+    """
+    if recipe.endswith(".py") or recipe.partition("/")[2].startswith("paper"):
+        return {}
+    if start is not None:
+        folder = Path(start) / "encoder"
+        large = folder.is_dir() and weights_of(str(folder)) >= BASE_WEIGHTS
+        return {name: value for name, value in FOR_BASE.items() if large and not name.startswith("encoder.")}
+    settings = encoder.keywords if isinstance(encoder, partial) and encoder.func is PretrainedEncoder else {}
+    frozen = settings.get("adapters") is not None or settings.get("quantize") is not None
+    large = not frozen and "name" in settings and weights_of(settings["name"]) >= BASE_WEIGHTS
+    return FOR_BASE if large else {}
+
+
+def line_about_size(recipe: Recipe, encoder: Encoder) -> list[str]:
+    """What an encoder of base size is trained with, for the run log."""
+    if not isinstance(encoder, PretrainedEncoder):
+        return []
+    if block_weights(encoder.size, encoder.model.config.num_hidden_layers) < BASE_WEIGHTS:
+        return []
+    train, new_parts = recipe.train, recipe.train.factors.get("model.scorer", 1.0)
+    return [
+        f"An encoder of base size: learning rate {train.learning_rate:g}, {new_parts:g} times that for new parts, "
+        f"warm-up {train.warmup:g}, {counted(train.epochs, 'epoch')}, word dropout {encoder.word_dropout:g}; "
+        "--set changes them."
+    ]
 
 
 def block_weights(size: int, layers: int) -> int:

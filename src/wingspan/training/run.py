@@ -31,13 +31,13 @@ from wingspan.evaluation.calibration import calibration_of
 from wingspan.evaluation.scores import Scores, TypingScores, headline
 from wingspan.files import stored_object
 from wingspan.layers.word_decoder import Synonyms
-from wingspan.recipe import Learner, Recipe, must_recognize
+from wingspan.recipe import Learner, Recipe, must_recognize, with_teachers
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
 from wingspan.text import Document, corpus_fingerprint
 from wingspan.training import finish as finishing
-from wingspan.training.choice import settle
+from wingspan.training.choice import line_about_size, settings_by_size, settle
 from wingspan.training.corpora import Corpora, Corpus, corpora_of, handle_leaks, lexicon_for
 from wingspan.training.fit import Fitted, fit
 from wingspan.training.journal import Journal, TrainingBar
@@ -45,6 +45,7 @@ from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelera
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
 from wingspan.training.state import alone_in, claim, latest_state, load_position
+from wingspan.training.teaching import leak_lines, open_teachers, teach
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import counted, refuse_unknown, say
 from wingspan.views.tables import print_scores, print_seeds
@@ -76,6 +77,8 @@ class TrainingJob:
     """Synonyms, for objectives that learn from them."""
     on_leak: OnLeak = "drop"
     """The treatment of training documents that are, or nearly are, in the held-out parts."""
+    teachers: Sequence[str | Path] = ()
+    """Models whose chances of spans are learned, too."""
     held_out: Mapping[str, Sequence[Document]] = field(default_factory=dict)
     """Documents besides dev and test that will be scored, by the name of their part."""
 
@@ -99,6 +102,7 @@ def train(
     resume: bool = False,
     start: str | Path | None = None,
     rename: Mapping[str, str] | None = None,
+    teachers: Sequence[str | Path] = (),
     parts: Sequence[str] = (),
     on_leak: OnLeak = "drop",
     device: str | None = None,
@@ -121,7 +125,7 @@ def train(
     data = corpora_of(train, dev, test, format, corpora)
     settled = settle(recipe, data, encoder)
     job = TrainingJob(
-        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen}),
+        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen}, start, taught=bool(teachers)),
         data,
         Path(output) if output is not None else None,
         seed,
@@ -136,6 +140,7 @@ def train(
         watch=watch,
         lexicon=lexicon,
         on_leak=on_leak,
+        teachers=teachers,
     )
     return run(job, console or Console(quiet=True))[0]
 
@@ -160,13 +165,28 @@ def check_warm_start(start: object, rename: object, encoder: str | None, setting
         raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
 
 
-def prepare(recipe: str | Recipe, encoder: str | None, settings: Mapping[str, Any]) -> Recipe:
-    """The recipe with the encoder and settings of this run."""
+def prepare(
+    recipe: str | Recipe,
+    encoder: str | None,
+    settings: Mapping[str, Any],
+    start: str | Path | None = None,
+    *,
+    taught: bool = False,
+) -> Recipe:
+    """The recipe with the encoder and settings of this run, and those for its encoder's size where none are given.
+
+    One that is `taught` gets a term for that.
+    """
     chosen = find(recipe) if isinstance(recipe, str) else recipe
+    if taught and "teachers" not in chosen.terms:
+        chosen = with_teachers(chosen)
     if encoder is not None:
         chosen = with_encoder(chosen, encoder)
     for key, value in settings.items():
         chosen = override(chosen, key, str(value))
+    for key, value in settings_by_size(recipe, chosen.encoder, start).items() if isinstance(recipe, str) else ():
+        if key not in settings:
+            chosen = override(chosen, key, value)
     return chosen
 
 
@@ -213,19 +233,24 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
         if job.folder is not None:
             keep_apart(job.folder, [Path(job.start)])
         start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
+    teachers = open_teachers(job.recipe, job.teachers, job.device, job.parts)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
     if job.reason is not None:
         say(console, job.reason)
     held_out = {**job.corpora.held_out, **job.held_out}
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
-    say(console, handling.line)
+    for line in (handling.line, *leak_lines(teachers, held_out)):
+        say(console, line)
     corpora = replace(job.corpora, train=handling.documents)
     (lexicon, said), labels = lexicon_for(job.recipe, job.lexicon, corpora.train), corpora.declared
     if said:
         say(console, said)
     fitted = fit(job.recipe, corpora.train, corpora.dev, seed=job.seed, start=start, lexicon=lexicon, declared=labels)
     announce(fitted, console)
+    if teachers:
+        fitted, said = teach(fitted, teachers)
+        say(console, said)
     accelerator = accelerator_for(fitted.recipe.train.precision, job.device, job.track, job.folder)
     accelerator.wait_for_everyone()  # all of several processes have seen that there is no run yet
     first = accelerator.is_main_process  # the one that writes
@@ -244,6 +269,7 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
         },
         "leaks": handling.to_dict(),
         **({"choice": job.reason} if job.reason is not None else {}),
+        **({"teachers": [teacher.fact for teacher in teachers]} if teachers else {}),
     }
     states = job.folder / "state" if job.folder is not None else None
     data = TrainingData(fitted.sentences, corpora.dev, corpora.weights)
@@ -257,6 +283,7 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
             **({"corpora": fitted.labels.to_dict(), "weights": data.weights} if data.weights else {}),
             **dict(flat(as_json(fitted.recipe))),
             "lexicon": studied[:16] if fitted.studied else None,  # objectives study the lexicon above all
+            **({"teachers": [teacher.identity for teacher in teachers]} if teachers else {}),
             "processes": accelerator.num_processes,
         }
         claim(states, identity, job.resume)
@@ -428,6 +455,7 @@ def announce(fitted: Fitted, console: Console) -> None:
         *([fitted.agreement.line] if fitted.agreement is not None else []),
         *corpora_lines(fitted),
         *encoder.lines(),
+        *line_about_size(recipe, encoder),
         *(line for objective in objectives for line in objective.lines()),
         f"{counted(len(fitted.sentences), 'training sentence')}, {counted(types, 'entity type')}; "
         f"{recipe.scope}, {how}.",
