@@ -74,6 +74,7 @@ def bundling() -> list[Case]:
     names = "- seq seq-crf span span-boundary span-pooling span-proposals bl-seq bl-seq-crf bl-span bl-span-crf "
     names += "bl-span-boundary bl-span-pooling paper paper-seq paper-ncbi"
     cases = [Case(n, n, "hashed", HASHED | (SURE if "seq" in n else {})) for n in variants("bundling", names)]
+    cases.append(Case("bundling/bl-span-cnn", "bundling/bl-span-cnn", "hashed", {**HASHED, "spans.size": 8}))
     on_bert = variants("bundling", "bl-span-crf paper paper-seq")
     return [*cases, *(Case(f"{n} on bert", n, BERT, {"train.learning_rate": 0.005}, "short.jsonl") for n in on_bert)]
 
@@ -88,9 +89,11 @@ def deep_span() -> list[Case]:
     cases += [
         Case(n, n, BERT, {"head.hidden": "[16]", **SLOW_RATES}, "short.jsonl") for n in variants("deep_span", bare)
     ]
-    own = variants("deep_span", "biaffine biaffine-proposals")
+    own = variants("deep_span", "biaffine biaffine-rotary biaffine-proposals")
     limits = {"max_width": 8, "segments.max_length": 60, "train.epochs": 1}
     cases += [Case(n, n, BERT, {"spans.hidden": 8, **SLOW_RATES}, "short.jsonl") for n in own]
+    small_cnn = {"spans.size": 8, "spans.around.hidden": 8, **SLOW_RATES}
+    cases.append(Case("deep_span/biaffine-cnn", "deep_span/biaffine-cnn", BERT, small_cnn, "short.jsonl"))
     return [
         Case(c.name, c.recipe, c.encoder, c.settings | (limits if "paper" in c.name else {}), c.train) for c in cases
     ]

@@ -68,6 +68,18 @@ def test_classes_start_with_a_chance(kind):
             kind(600, 3, start_chance=chance)
 
 
+@pytest.mark.parametrize("kind", [FeedForwardHead, BottleneckHead])
+def test_where_labels_start_rare_nothing_is_likely(kind):
+    """In a softmax only differences count: had "nothing" started as rare as the labels, all would start alike."""
+    spans = torch.zeros(1, 1, 600)
+    torch.manual_seed(0)
+    even, rare = kind(600, 3).eval(), kind(600, 3, start_chance=0.01).eval()
+    for head in (even, rare):
+        head.expect_nothing([0])
+    assert even(spans).scores.softmax(-1).tolist()[0][0] == pytest.approx([1 / 3] * 3, abs=0.05)
+    assert rare(spans).scores.softmax(-1).tolist()[0][0] == pytest.approx([0.98, 0.01, 0.01], abs=0.005)
+
+
 def test_dropout_acts_in_training_only():
     torch.manual_seed(0)
     head = FeedForwardHead(6, 3, hidden=(400,), dropout=0.5, spread=1.0)

@@ -11,8 +11,8 @@ from transformers import BertConfig, BertModel
 from wingspan.candidates import Candidates
 from wingspan.spans import SpanRepresentation
 from wingspan.spans.attentive import AttentiveSpans
-from wingspan.spans.biaffine import BiaffineSpans
-from wingspan.spans.contextual import ContextualSpans, ProjectedSpans
+from wingspan.spans.biaffine import BiaffineSpans, RotaryBiaffineSpans
+from wingspan.spans.contextual import ContextualSpans, ConvolvedSpans, ProjectedSpans
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import VIEWS, PooledSpans
 from wingspan.spans.recurrent import RecurrentSpans
@@ -27,6 +27,7 @@ PARTS = {
     "multiplicative": partial(AttentiveSpans, scoring="multiplicative", width_size=3),
     "additive": partial(AttentiveSpans, scoring="additive"),
     "biaffine": partial(BiaffineSpans, hidden=12, width_size=2),
+    "rotary": partial(RotaryBiaffineSpans, hidden=12, width_size=2),
     "deep": partial(DeepSpans, width_size=3),
     "deep-2": partial(DeepSpans, depth=2, aggregation="mean", size_embedding=True),
     "deep-attentive": partial(DeepSpans, depth=1, aggregation="additive", build_single=True),
@@ -34,9 +35,11 @@ PARTS = {
     "projected": partial(ProjectedSpans, around=partial(PooledSpans, views=("first", "last"), width_size=3), size=6),
     "contextual-deep": partial(ContextualSpans, around=partial(DeepSpans, depth=1), hidden_size=4, share_weights=True),
     "recurrent": partial(RecurrentSpans, hidden_size=6, width_size=3),
+    "convolved": partial(ConvolvedSpans, around=partial(BiaffineSpans, hidden=6, width_size=2), size=6, depth=2),
+    "convolved-deep": partial(ConvolvedSpans, around=partial(DeepSpans, depth=1), size=4, depth=1),
 }
-LISTS = [part for part in PARTS if not part.startswith("contextual")]
-PROJECTING = ["multiplicative", "additive", "biaffine"]
+LISTS = [part for part in PARTS if not part.startswith(("contextual", "convolved"))]
+PROJECTING = ["multiplicative", "additive", "biaffine", "rotary"]
 
 
 def with_blocks() -> SimpleNamespace:
@@ -104,7 +107,7 @@ def test_dropout_is_drawn_anew_in_training_and_only_there(part, way, batch):
     assert torch.equal(drawn(1), drawn(2))
 
 
-@pytest.mark.parametrize("part", ["boundary", "multiplicative", "biaffine", "recurrent"])
+@pytest.mark.parametrize("part", ["boundary", "multiplicative", "biaffine", "rotary", "recurrent"])
 def test_words_are_dropped_before_anything_is_made_of_them(part, batch):
     words, cells = batch
     spans, seen = make(PARTS[part]).train(), []

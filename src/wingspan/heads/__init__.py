@@ -2,8 +2,10 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 
@@ -26,7 +28,23 @@ class Head(nn.Module, ABC):
     wants_vectors: bool = False
     """Whether the head changes span vectors before its entry layer in training, for example by dropout."""
 
+    start_chance: float | None = None
+    """The chance of each label before training; None: as the weights are drawn."""
+
     layers: nn.ModuleList
+
+    @property
+    def classifier(self) -> nn.Linear:
+        """The last linear layer, which gives the scores."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        return last
+
+    def expect_nothing(self, classes: Sequence[int]) -> None:
+        """Where labels start rare, "nothing" does not: these classes of a softmax start with the rest of the chance."""
+        if self.start_chance is not None:
+            with torch.no_grad():
+                self.classifier.bias[list(classes)] = 0.0
 
     @property
     def entry(self) -> nn.Linear:

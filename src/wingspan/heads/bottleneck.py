@@ -17,8 +17,7 @@ class BottleneckHead(Head):
     """Hidden layers, then a Gaussian; scores are linear in `samples` draws from it, in prediction in its mean.
 
     The divergence is from a prior, learned or standard normal. By default the Gaussian has half the size of the span
-    vector, and two hidden layers 7/8 and 3/4 of it. `start_chance` is the chance of every class before training, for
-    sigmoid objectives.
+    vector, and two hidden layers 7/8 and 3/4 of it. `start_chance` is the chance of every label before training.
     """
 
     def __init__(
@@ -45,11 +44,17 @@ class BottleneckHead(Head):
         self.spread = nn.Linear(sizes[-1], self.size)
         self.classify = nn.Linear(self.size, num_classes)
         start_rare(self.classify, start_chance)
+        self.start_chance = start_chance
         self.samples = samples
         self.prior = prior
         if prior == "learned":
             self.prior_mean = nn.Parameter(torch.randn(self.size))
             self.prior_spread = nn.Parameter(torch.randn(self.size))  # before softplus
+
+    @property
+    def classifier(self) -> nn.Linear:
+        """Above the Gaussian, so no hidden layer."""
+        return self.classify
 
     def forward(self, spans: Tensor) -> Scored:
         """All layers; the features are the mean.  (B, M, S)"""

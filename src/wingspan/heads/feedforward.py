@@ -14,7 +14,7 @@ class FeedForwardHead(Head):
 
     `hidden` are the sizes of hidden layers; `shares` are relative sizes: (1, 0.5) for Oi and Miwa 2025's h and h / 2.
     Weights start from a normal distribution of this `spread`, biases from 0; with None both are as PyTorch draws them.
-    `start_chance` is the chance of every class before training, for sigmoid objectives.
+    `start_chance` is the chance of every label before training.
     See: Ji et al. eq. 16 (linear); Zhu et al. section 3.3 (one hidden layer of 300); Oi and Miwa section 3.
     """
 
@@ -42,6 +42,7 @@ class FeedForwardHead(Head):
                 nn.init.normal_(layer.weight, std=spread)
                 nn.init.zeros_(layer.bias)
         start_rare(layers[-1], start_chance)
+        self.start_chance = start_chance
         self.layers = nn.ModuleList(layers)
         self.dropout = nn.Dropout(dropout)
         self.input_dropout = nn.Dropout(input_dropout)

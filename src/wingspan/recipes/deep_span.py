@@ -17,8 +17,8 @@ from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, with_proposals
 from wingspan.spans.attentive import AttentiveSpans
-from wingspan.spans.biaffine import BiaffineSpans
-from wingspan.spans.contextual import ContextualSpans
+from wingspan.spans.biaffine import BiaffineSpans, RotaryBiaffineSpans
+from wingspan.spans.contextual import ContextualSpans, ConvolvedSpans
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 
@@ -54,9 +54,9 @@ def recipe(
     )
 
 
-def biaffine(name: str = "biaffine") -> Recipe:
+def biaffine(spans: Part = partial(BiaffineSpans), name: str = "biaffine") -> Recipe:
     """The classic baseline: its span vector holds all products of start and end, so its head is one linear layer."""
-    return replace(recipe(name=name), spans=partial(BiaffineSpans), head=partial(FeedForwardHead))
+    return replace(recipe(name=name), spans=spans, head=partial(FeedForwardHead))
 
 
 def proposals(of: Callable[[], Recipe], name: str) -> Recipe:
@@ -124,6 +124,8 @@ variants: dict[str, Callable[[], Recipe]] = {
     "share-weights": partial(recipe, partial(DeepSpans, share_weights=True), "share-weights", share_weights=True),
     "no-smoothing": partial(recipe, DEEP, "no-smoothing", smoothing=0.0),
     "biaffine": biaffine,
+    "biaffine-rotary": partial(biaffine, partial(RotaryBiaffineSpans), "biaffine-rotary"),
+    "biaffine-cnn": partial(biaffine, partial(ConvolvedSpans, around=partial(BiaffineSpans)), "biaffine-cnn"),
     "biaffine-proposals": partial(proposals, biaffine, "biaffine-proposals"),
     "paper": paper,
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},

@@ -1,12 +1,13 @@
-"""Spans that know their neighbors: a BiLSTM over the spans of one width, around another span representation.
+"""Spans that know their neighbors, around another span representation: a BiLSTM over spans of one width, convolutions.
 
-See: Zhu et al. 2023, section 3.3. The spans of each width are a sequence by their starts; all widths run at once.
+See: Zhu et al. 2023, section 3.3; Yan et al. 2023, CNN-NER. Legend: B sentences, L words, W widths, C channels.
 """
 
 import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wingspan.candidates import Candidates
@@ -16,7 +17,10 @@ from wingspan.spans import SpanRepresentation
 
 
 class ContextualSpans(SpanRepresentation):
-    """The BiLSTM's states, then a width embedding. Single words have separate weights unless `share_weights`."""
+    """The BiLSTM's states, then a width embedding. Single words have separate weights unless `share_weights`.
+
+    The spans of each width are a sequence by their starts; all widths run at once.
+    """
 
     takes_lists = False  # neighbors are only known on the whole grid
 
@@ -87,6 +91,70 @@ def initialize(recurrent: BiLSTM) -> None:
         else:
             for at, gate in enumerate(gates):
                 nn.init.xavier_uniform_(gate, gain=nn.init.calculate_gain("tanh") if at == 2 else 1.0)
+
+
+STEPS = tuple((a, b) for a in (-1, 0, 1) for b in (-1, 0, 1))
+"""How far the first and the last word of each neighbor are from those of the span."""
+
+
+class ConvolvedSpans(SpanRepresentation):
+    """Other spans in `size` channels R, and `depth` masked 3 x 3 convolutions over the grid of all of them.
+
+    R' = GELU(LayerNorm(R + Conv(R))), again and again; the span vector is the first R plus the last. See: Yan et al.
+    2023 (CNN-NER), whose R is the biaffine one.
+
+    The neighbors of span (i, j), first and last word, are the spans whose borders are at most one word away. Here the
+    grid is by start and width: neighbor (i + a, j + b) is in row i + a, and b - a columns further. So each of the nine
+    is a slice of the grid, padded with what is no span, and a convolution is one matrix product over nine slices.
+    """
+
+    takes_lists = False  # neighbors are only known on the whole grid
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        max_width: int,
+        *,
+        around: Callable[..., SpanRepresentation],
+        size: int = 200,
+        depth: int = 2,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"ConvolvedSpans.depth is {depth}; give at least 1")
+        self.around = around(encoder, max_width)
+        self.channels = nn.Linear(self.around.size, size)
+        self.convolutions = nn.ModuleList(nn.Linear(len(STEPS) * size, size) for _ in range(depth))
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(depth))
+        self.dropout = nn.Dropout(dropout)
+        self.size = size
+
+    def forward(self, words: Words, candidates: Candidates) -> Tensor:
+        """Span vectors.  (B, L * W, C)"""
+        width = candidates.width
+        assert width is not None, "assembling refuses other candidates"
+        real = on_words(words.mask, width).unsqueeze(-1)  # (B, L, W, 1)
+        cells: Tensor = self.dropout(self.around.project(words, candidates, self.channels))
+        cells = cells.view(*real.shape[:3], -1).masked_fill(~real, 0.0)  # (B, L, W, C)
+        seen = cells
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            seen = F.gelu(norm(seen + convolution(torch.cat(neighbors(seen), -1)))).to(cells.dtype)
+            seen = seen.masked_fill(~real, 0.0)
+        return (cells + seen).flatten(1, 2)
+
+
+def on_words(mask: Tensor, width: int) -> Tensor:
+    """Which cells of the grid hold nothing but real words; the others are beyond the sentence.  (B, L) -> (B, L, W)"""
+    held: Tensor = mask.unsqueeze(2) & F.pad(mask, (0, width - 1)).unfold(1, width, 1)
+    return held
+
+
+def neighbors(cells: Tensor) -> list[Tensor]:
+    """The grid as each of the nine neighbors sees it, zero where there is none.  (B, L, W, C) each"""
+    _, length, width, _ = cells.shape
+    padded = F.pad(cells, (0, 0, 2, 2, 1, 1))  # a width changes by two where both borders move apart
+    return [padded[:, 1 + a : 1 + a + length, 2 + b - a : 2 + b - a + width] for a, b in STEPS]
 
 
 class ProjectedSpans(SpanRepresentation):
