@@ -1,10 +1,14 @@
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import arrays_of, of_length, word_inputs
 
-from wingspan.decoding import clash, resolve
+from wingspan.batch import Found, entities_found
+from wingspan.decoding import MOST_PAIRS, clash, resolve, without_clashes
+from wingspan.labels import LabelSet
 from wingspan.text import Entity, Span
 
 
@@ -128,3 +132,47 @@ def test_in_a_long_document_only_neighbors_are_compared(overlap, monkeypatch):
     monkeypatch.setattr("wingspan.decoding.clash", counted)
     assert len(resolve(chain, overlap)) >= len(chain) // 3
     assert compared <= 4 * len(chain)
+
+
+# Many sentences at once
+
+CLASSES = LabelSet({"main": ("B", "A")})  # not in the order of their names
+
+
+def at_once(rows: list[list[Entity]], overlap: str, alone: list[bool]) -> tuple[list[list[Entity]], list[bool]]:
+    """The entities that are kept in each sentence, calibrated, and the sentences that are decided."""
+    columns = [(n, e.start, e.end, CLASSES.id("main", e.label)) for n, row in enumerate(rows) for e in row]
+    sentence, start, end, label = np.array(columns, dtype=np.int64).reshape(-1, 4).T
+    scores = np.array([e.score for row in rows for e in row], dtype=np.float32)
+    inputs = arrays_of(word_inputs([of_length(21) for _ in rows]))
+    found = Found(sentence, start, end, label, scores, scores / 2)
+    kept, settled = without_clashes(found, inputs, CLASSES, overlap, np.array(alone))
+    return entities_found(kept, inputs, CLASSES, settled=settled), settled.tolist()
+
+
+@pytest.mark.parametrize("overlap", ["flat", "nested", "any"])
+@given(rows=st.lists(st.lists(contiguous(), max_size=12), min_size=1, max_size=4), data=st.data())
+def test_many_sentences_at_once_are_decided_as_each_by_itself(overlap, rows, data):
+    rows = [[at(*e.spans[0], float(np.float32(e.score)), e.label) for e in row] for row in rows]
+    alone = [data.draw(st.booleans()) for _ in rows]
+    found, settled = at_once(rows, overlap, alone)
+    assert settled == alone
+    for row, own, decided in zip(rows, found, alone, strict=True):
+        expected = resolve(row, overlap)
+        assert resolve(own, overlap) == expected
+        if decided:
+            assert tuple(own) == expected
+            assert [e.score for e in own] == [e.score / 2 for e in expected]  # what users see
+            assert not any(e.meta for e in own)
+        else:
+            assert all(e.meta for e in own)
+
+
+def test_a_crowded_sentence_is_left_to_be_decided_by_itself():
+    crowd = [at(start, end, (7 * start + end) % 10 / 10) for start in range(20) for end in range(start + 1, 21)]
+    few = [at(0, 3, 0.5), at(2, 5, 0.75)]
+    assert sum(clash(a, b, "flat") for a, b in combinations(crowd, 2)) > MOST_PAIRS
+    (left, decided), settled = at_once([crowd, few], "flat", [True, True])
+    assert settled == [False, True]
+    assert len(left) == len(crowd)
+    assert [(e.start, e.end) for e in decided] == [(2, 5)]

@@ -1,6 +1,7 @@
 """Model folders made to hang, to run code or to fill the memory: each is refused in one sentence, or harmless."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hostile import ATTACKS, KERNEL, changed, pipe, time_limit
+from hostile import ATTACKS, KERNEL, Attack, changed, pipe, time_limit
 
 import wingspan
 from trainings import entities, untrained
@@ -41,6 +42,55 @@ def test_a_hostile_folder(good, tmp_path, name):
     with time_limit(SECONDS), pytest.raises(ValueError, match=attack.message) as caught:
         wingspan.load(folder, device="cpu")
     assert len(str(caught.value)) < 600
+
+
+def pickled(folder):
+    """Weights as a pickle, which would run code."""
+    (folder / "model.safetensors").unlink()
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / name).write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
+
+
+nested_code = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"}}
+EVERYWHERE = {
+    "a pickle": Attack(pickled, "the weights do not fit or are damaged"),
+    "a foreign part": Attack(changed("recipe.json", recipe__spans__part="os:system"), "a part 'os:system' outside"),
+    "a path escape": ATTACKS["link out"],
+    "a giant shape": ATTACKS["hidden 1e9"],
+    "remote code": ATTACKS["code elsewhere"],
+    "remote code in a nested config": Attack(
+        changed("encoder/config.json", model_type="clip", text_config=nested_code), "knows no model_type 'evil'"
+    ),
+}
+
+
+def opened_by_spacy(folder, shell):
+    spacy = pytest.importorskip("spacy")
+    __import__("wingspan.adapters.spacy_component")  # as the entry point does where this checkout is installed
+    with pytest.raises(ValueError, match=r"\w") as refused:  # the caller looks at the words
+        spacy.blank("en").add_pipe("wingspan", config={"model": str(folder), "device": "cpu"})
+    return str(refused.value)
+
+
+def opened_by_export(folder, shell):
+    pytest.importorskip("onnxruntime")
+    return shell.refuses("export", folder, "out")
+
+
+def opened_by_service(folder, shell):
+    pytest.importorskip("uvicorn")
+    return shell.refuses("serve", folder, "--port", "0")
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+@pytest.mark.parametrize("opened", [opened_by_service, opened_by_export, opened_by_spacy])
+def test_service_export_and_spacy_refuse_the_same_folders(opened, name, saved_bert, shell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path(shutil.copytree(saved_bert, tmp_path / "model"))
+    EVERYWHERE[name].edit(folder)
+    with time_limit(SECONDS):
+        assert re.search(EVERYWHERE[name].message, opened(folder, shell))
+    assert [path.name for path in tmp_path.iterdir()] == ["model"], "nothing ran, nothing was written"
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])

@@ -1,10 +1,12 @@
 """Texts in, entities out: whatever the order, the batch, the padding or the thread."""
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count, islice
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,8 +18,11 @@ from wingspan.corpora.formats import read, write
 from wingspan.corpora.segment import BLOCK_DOCUMENTS, Segmenting
 from wingspan.decoding import tempered
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.evaluation.calibration import Calibration
 from wingspan.recognizer import ON_CPU, Recognizer, least_chances
-from wingspan.text import Document, Entity, Span
+from wingspan.recognizer.documents import PartialDocument
+from wingspan.recognizer.torch_engine import unsearched
+from wingspan.text import Document, Entity, Sentence, Span
 
 TEXTS = [document.text for document in dev_documents(6)] + ["", "Aspirin.", " \n\t ", "BRCA1 in the cell . " * 30]
 
@@ -247,6 +252,59 @@ def test_answers_that_are_read_later_are_the_same(any_model, threshold, request)
     assert alike(list(any_model.predict_stream(iter(texts), threshold=threshold, batch_size=2)), expected)
 
 
+@pytest.mark.parametrize("overlap", ["flat", "nested", "any"])
+def test_clashes_are_decided_at_once_as_document_by_document(any_model, overlap, monkeypatch):
+    any_model.calibration = Calibration(temperature=2.0) if any_model.recipe.reader != "tags" else None
+    windows = "BRCA1 and aspirin , " * 40  # one sentence
+    texts = [*TEXTS, windows, f"Aspirin. {windows}. Aspirin.", *(document.text for document in train_documents(20))]
+    options = {"threshold": 0.1, "overlap": overlap}
+    found, decided = any_model.predict(texts, **options), []
+
+    def nothing(found, inputs, labels, overlap, alone):
+        decided.extend(alone)
+        return found, np.zeros_like(alone)
+
+    monkeypatch.setattr("wingspan.recognizer.without_clashes", nothing)
+    expected = any_model.predict(texts, **options)
+    any_model.calibration = None
+    assert entities(found) == entities(expected)
+    assert any(decided)
+    assert not all(decided)
+    assert not any(entity.meta for document in found for entity in document.entities)
+
+
+def test_a_window_that_another_reaches_into_is_not_decided_by_itself():
+    partial_document = PartialDocument(Document("a", "of any text"))
+
+    def window(core: Span, reach: Span) -> bool:
+        words = ("w",) * (reach.end + 2)
+        return partial_document.await_sentence(Sentence(words, (), core, reach, np.zeros((len(words), 2), np.int64)))
+
+    assert window(Span(0, 4), Span(0, 4))
+    assert not window(Span(0, 3), Span(0, 4))
+    assert not window(Span(0, 4), Span(0, 4))  # begins with its core, but the one before reaches into it
+    assert window(Span(0, 2), Span(0, 2))
+    assert not window(Span(1, 2), Span(0, 2))  # its entities end where its core ends
+    assert window(Span(0, 2), Span(0, 2))
+    assert partial_document.open_sentences == 6
+
+
+def test_while_a_gpu_works_nobody_looks_for_cycles():
+    with unsearched():
+        assert not gc.isenabled()
+        with unsearched(), ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: unsearched().__enter__()).result()  # another thread changes nothing
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with unsearched():
+            assert not gc.isenabled()
+        assert not gc.isenabled()  # as the user has it
+    finally:
+        gc.enable()
+
+
 def test_fragments_and_types_that_are_read_later_are_the_same(request):
     documents = train_documents(12)
     models = [untrained("discontinuous"), untrained("typed_spans")]
@@ -295,10 +353,11 @@ def test_a_batch_on_a_cpu_stays_small(model, monkeypatch):
         return inputs
 
     monkeypatch.setattr(Collate, "inputs", watched)
-    monkeypatch.setattr("wingspan.recognizer.ON_CPU", ON_CPU._replace(units=100))
+    monkeypatch.setattr("wingspan.recognizer.ON_CPU", ON_CPU._replace(units=50))
     assert alike(model.predict(texts), expected)
     assert len(shapes) > 1
-    assert all(sentences == 1 or sentences * units <= 100 for sentences, units in shapes)
+    most = 50 * model.engine.tokenize.lightness
+    assert all(sentences == 1 or sentences * units <= most for sentences, units in shapes)
 
 
 def test_a_batch_that_does_not_fit_into_memory_is_divided(model, monkeypatch):

@@ -3,6 +3,7 @@
 `load`, `train` and `Recognizer` are resolved when first used, so that `import wingspan` needs no torch.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Document", "Entity", "Recognizer", "Sentence", "Span", "load", "train"]
+
+# transformers imports tqdm, which asks notebooks for ipywidgets; none of our bars need them
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 _LAZY = {"Recognizer": "wingspan.recognizer", "load": "wingspan.recognizer", "train": "wingspan.training.run"}
 

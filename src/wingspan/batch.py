@@ -6,7 +6,7 @@ A unit is a word, or a piece where the encoder works on pieces. Legend: B senten
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -63,6 +63,7 @@ class Tokenize(ABC):
     front: Sequence[int] = ()  # tokens before the first word
     padding: int = 0  # the token after the last
     fewest_tokens: int = 1  # in a batch of sentences without words
+    lightness: int = 1  # so many times as many units as of a Transformer are computed at once on a CPU
     _table: WordTable | None = None
 
     @abstractmethod
@@ -371,37 +372,52 @@ class Found(NamedTuple):
             return self
         if self.total > len(self.start):
             return None
-        return Found(*(None if part is None else part[: self.total] for part in self[:-1]))
+        return self.rows(slice(int(self.total)))
+
+    def rows(self, rows: Any) -> "Found":
+        """As arrays, some of what was found: by a slice, a mask or numbers."""
+        return Found(*(None if part is None else part[rows] for part in self[:-1]))
 
 
 CALIBRATED = "calibrated"  # the key of `Entity.meta` with the score that users will see, until clashes are decided
 
 
 def entities_found(
-    found: Found, inputs: Inputs, labels: LabelSet, sentences: Sequence[Sentence] | None = None
+    found: Found,
+    inputs: Inputs,
+    labels: LabelSet,
+    sentences: Sequence[Sentence] | None = None,
+    settled: Array | None = None,
 ) -> list[list[Entity]]:
     """Found spans as entities, sentence by sentence: in words, or where `sentences` are given in their characters.
 
-    `found` and `inputs` are arrays.
+    In sentences that are `settled`, where no clash is left to decide, they have the scores that users see at once.
+    `found` and `inputs` are arrays.  (B,)
     """
+    if (np.diff(found.sentence) < 0).any():
+        found = found.rows(np.argsort(found.sentence, kind="stable"))
     first, last = inputs.words[found.sentence, found.start], inputs.words[found.sentence, found.end - 1]
     if sentences is None:
-        start, end = first, last + 1
+        spans = np.stack([first, last + 1], -1)
     else:
         offsets = [sentence.offsets for sentence in sentences]
         before = np.cumsum([0, *map(len, offsets)])[found.sentence]  # the words of earlier sentences
         characters = joined(offsets)
-        start, end = characters[before + first, 0], characters[before + last, 1]
-    names = labels.answers
-    entities: list[list[Entity]] = [[] for _ in range(len(inputs.words))]
-    shown = [] if found.calibrated is None else [found.calibrated]
-    columns = (found.sentence, inputs.dataset[found.sentence], found.label, start, end, found.score, *shown)
-    for row, dataset, label, begin, past, score, *calibrated in zip(*(c.tolist() for c in columns), strict=True):
-        name = names[dataset][label]
-        assert name is not None, "an objective never predicts nothing as an entity"
-        meta = {CALIBRATED: calibrated[0]} if calibrated else {}
-        entities[row].append(Entity(name, (Span(begin, past),), score, meta))
-    return entities
+        spans = np.stack([characters[before + first, 0], characters[before + last, 1]], -1)
+    names, datasets = labels.answers, inputs.dataset[found.sentence].tolist()
+    named = [names[dataset][label] for dataset, label in zip(datasets, found.label.tolist(), strict=True)]
+    assert None not in named, "an objective never predicts nothing as an entity"
+    scores = found.score
+    metas: list[dict[str, float]] = [{} for _ in named]
+    if found.calibrated is not None:
+        done = np.zeros(len(named), dtype=bool) if settled is None else settled[found.sentence]
+        scores = np.where(done, found.calibrated, scores)
+        for at in np.flatnonzero(~done).tolist():
+            metas[at] = {CALIBRATED: float(found.calibrated[at])}
+    # a tuple of one span for each; a loop in C takes half the time
+    made = list(map(Entity, named, zip(map(Span._make, spans.tolist())), scores.tolist(), metas))
+    bounds = np.searchsorted(found.sentence, np.arange(len(inputs.words) + 1)).tolist()
+    return [made[start:end] for start, end in pairwise(bounds)]
 
 
 def batches(

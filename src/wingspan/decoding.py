@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from wingspan.batch import CALIBRATED, Array, Found, Inputs
+from wingspan.batch import CALIBRATED, Array, Found, Inputs, places_within
 from wingspan.corpora.fragments import Fragments, maximal_cliques
 from wingspan.labels import LabelSet
 from wingspan.text import Entity, Span, reading_order
@@ -47,6 +47,51 @@ def resolve(entities: Sequence[Entity], overlap: Overlap) -> tuple[Entity, ...]:
                 widest = max(widest, entity.end - entity.start)
         kept.extend(sorted(chosen, key=reading_order))
     return tuple(kept)
+
+
+MOST_PAIRS = 1000  # of overlapping entities in a sentence that are compared at once
+
+
+def without_clashes(
+    found: Found, inputs: Inputs, labels: LabelSet, overlap: Overlap, alone: Array
+) -> tuple[Found, Array]:
+    """What `resolve` keeps of the entities in one piece, for many sentences at once, in reading order.
+
+    Only sentences that are `alone` are decided, whose entities meet none of other sentences; the second value is true
+    for them, unless too much overlaps there. In each round all entities stay that scored higher than everything they
+    clash with, and what clashes with them goes.  (B,) -> (B,)
+    """
+    rank = labels.ranks[inputs.dataset[found.sentence], found.label]
+    # what was found twice counts once, with its highest score
+    order = np.lexsort((-found.score, rank, found.end, found.start, found.sentence))
+    keys = np.stack([found.sentence, found.start, found.end, rank])[:, order]  # (4, N)
+    new = (keys[:, 1:] != keys[:, :-1]).any(0)
+    found = found.rows(order[np.append(True, new)[: len(order)]])
+    if overlap == "any":
+        return found, alone
+    # with all sentences in one row, an entity overlaps those after it that start before its end
+    row = found.sentence * (int(found.end.max(initial=0)) + 1)
+    start, end = row + found.start, row + found.end
+    number = np.arange(len(start))
+    overlapped = np.searchsorted(start, end) - number - 1
+    alone = alone & (np.bincount(found.sentence, overlapped, len(alone)) <= MOST_PAIRS)
+    overlapped[~alone[found.sentence]] = 0
+    first = np.repeat(number, overlapped)  # (pairs,)
+    second = first + 1 + places_within(overlapped)
+    if overlap == "nested":
+        crossing = (start[first] < start[second]) & (end[first] < end[second])
+        first, second = first[crossing], second[crossing]
+    place = np.empty_like(number)
+    place[np.argsort(-found.score, kind="stable")] = number  # of equals the one that is read first
+    better, worse = np.where(place[first] < place[second], (first, second), (second, first))
+    stays = np.ones(len(start), dtype=bool)
+    while len(better):
+        beaten = np.zeros_like(stays)
+        beaten[worse] = True
+        stays[worse[~beaten[better]]] = False
+        left = stays[better] & stays[worse]
+        better, worse = better[left], worse[left]
+    return found.rows(stays), alone
 
 
 def apart(ordered: Sequence[Entity]) -> bool:

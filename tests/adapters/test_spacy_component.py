@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hostile import ATTACKS, changed, time_limit, written
+from hostile import changed, written
 
 import wingspan
 from trainings import untrained
@@ -171,23 +171,6 @@ def good(tmp_path_factory, saved_bert) -> dict[str, Path]:
     hashed = tmp_path_factory.mktemp("good") / "model"
     untrained().save_pretrained(hashed)
     return {"bert": saved_bert, "hashed": hashed}
-
-
-# one of each kind: the component loads as everybody does, and `test_hostile_folders.py` has them all
-REFUSED = (
-    *("pipe recipe.json", "endless weights", "link out", "weights outside", "giant recipe", "layers 9999"),
-    *("buckets 1e12", "config 900 deep", "unknown type", "code elsewhere", "a model for a tokenizer"),
-    *("kernels of a model", "socket"),
-)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_hostile_folders_are_refused(good, tmp_path, name):
-    attack = ATTACKS[name]
-    folder = Path(shutil.copytree(good[attack.encoder], tmp_path / "model"))
-    attack.edit(folder)
-    with time_limit(20), pytest.raises(ValueError, match=attack.message):
-        pipeline(model=str(folder))
 
 
 def test_a_saved_pipeline_is_read_as_a_strangers(good, tmp_path, factory):

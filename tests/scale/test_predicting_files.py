@@ -20,7 +20,7 @@ from trainings import dev_documents, train_documents  # noqa: E402
 from wingspan.files import CorpusError  # noqa: E402
 from wingspan.scale import Columns, Job, Predictor  # noqa: E402
 from wingspan.scale import run as scale_run  # noqa: E402
-from wingspan.scale.local import Processes  # noqa: E402
+from wingspan.scale.local import Processes, WorkerProcess  # noqa: E402
 from wingspan.scale.run import fingerprint, predict_files  # noqa: E402
 from wingspan.scale.sources import Source, find_sources  # noqa: E402
 
@@ -34,27 +34,25 @@ def table(texts: list[str | None], first: int = 0):
 
 
 class Killer:
-    """Kills a worker in the middle, and notes what it is told."""
+    """Kills the worker that gets the second batch, and notes what it is told."""
 
-    def __init__(self, monkeypatch, kill: bool) -> None:
-        self.documents, self.files, self.pool, self.kill = 0, [], None, kill
-        made = Processes.__init__
+    def __init__(self, monkeypatch) -> None:
+        self.documents, self.files, self.given = 0, [], 0
+        give = WorkerProcess.give
 
-        def remembered(pool, *arguments) -> None:
-            made(pool, *arguments)
-            self.pool = pool
+        def given(worker, task) -> None:
+            self.given += 1
+            if self.given == 2:  # before it can answer, however fast it is
+                os.kill(worker.process.pid, signal.SIGKILL)
+            give(worker, task)
 
-        monkeypatch.setattr(Processes, "__init__", remembered)
+        monkeypatch.setattr(WorkerProcess, "give", given)
 
     def begin(self, files: int) -> None:
         self.expected = files
 
     def progress(self, documents: int) -> None:
         self.documents += documents
-        if self.kill:
-            self.kill = False
-            busy = next(worker for worker in self.pool.workers if worker.task is not None)
-            os.kill(busy.process.pid, signal.SIGKILL)
 
     def finished(self, source: Source, tally) -> None:
         self.files.append(source.path.name)
@@ -79,7 +77,7 @@ def predicted(corpus, tmp_path_factory):
     """A run with two processes and small batches; one of the processes is killed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scale_run, "ON_CPU", 500)
-        killer = Killer(patch, kill=True)
+        killer = Killer(patch)
         output = tmp_path_factory.mktemp("out")
         return predict_files(JOB, [str(corpus)], output, text="abstract", workers=2, watch=killer), output, killer
 
@@ -109,7 +107,7 @@ def test_columns_are_kept_and_entities_are_those_of_one_process(predicted, expec
     again = parquet.read_table(output / "inner" / "b.parquet")
     assert again.column("pmid").to_pylist() == [*range(100, 105)]
     assert same(again.column("entities").to_pylist(), expected[:5])
-    assert not killer.kill, "a worker was killed"
+    assert killer.given > 2, "a worker was killed, and its batch given again"
     assert summary.tally.documents == killer.documents == 2 * len(TEXTS) + 2 + 5 + 4
     assert (summary.files, summary.tally.without_text) == (3, 1)
     assert sorted(killer.files) == ["a.parquet", "b.parquet", "c.jsonl"]

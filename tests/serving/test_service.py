@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import re
-import shutil
 import socket
 import threading
 import zipfile
@@ -12,7 +11,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from hostile import ATTACKS, Attack, changed, time_limit
 from starlette.testclient import TestClient
 
 from serving import SlowModel
@@ -281,39 +279,6 @@ def test_schemathesis_finds_no_server_error(models):
             assert case.call().status_code < 500
 
         attack()
-
-
-def pickled(folder):
-    """Weights as a pickle, which would run code."""
-    (folder / "model.safetensors").rename(folder / "kept")
-    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
-    (folder / "model.safetensors").write_bytes((folder / "pytorch_model.bin").read_bytes())
-
-
-HOSTILE = {
-    "a pickle": Attack(pickled, "model.safetensors"),
-    "a foreign part": Attack(changed("recipe.json", recipe__spans__part="os:system"), "os:system|'os'|not a part"),
-    "a path escape": ATTACKS["link out"],
-    "a giant shape": ATTACKS["hidden 1e9"],
-    "remote code": ATTACKS["code elsewhere"],
-    "remote code in a nested config": Attack(
-        changed(
-            "encoder/config.json", model_type="clip", text_config={"model_type": "x", "auto_map": {"AutoModel": "e.M"}}
-        ),
-        ".",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_folder_is_not_served(name, saved_bert, shell, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    attack = HOSTILE[name]
-    folder = shutil.copytree(saved_bert, tmp_path / "model")
-    attack.edit(folder)
-    with time_limit(20):
-        assert re.search(attack.message, shell.refuses("serve", folder, "--port", "0"))
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_names_of_models(tmp_path):

@@ -1,13 +1,15 @@
 """One thread, many requests: what shares a round, who waits, who is sent away, what is never computed."""
 
 import asyncio
+import gc
 import logging
+import threading
 
 import pytest
 
 from serving import SlowModel
 from wingspan.serving import Refusal, Settings
-from wingspan.serving.worker import Options, Worker, head
+from wingspan.serving.worker import Options, Pending, Worker, head
 
 
 def working(model, scenario, **settings):
@@ -197,3 +199,35 @@ def test_stopping_finishes_what_was_accepted_and_takes_nothing_more():
 def test_head_takes_at_least_one_text():
     assert head(["x" * 4_000, "y"], 10) == ["x" * 4_000]
     assert head(["x", "y", "z" * 400], 10) == ["x", "y"]
+
+
+def test_nothing_of_a_request_stays():
+    model = SlowModel()
+
+    async def scenario(worker):
+        for n in range(50):
+            await worker.predict([f"{n} x"], Options("m"))
+        task = await busy(worker, model)
+        task.cancel()  # a client that went away
+        model.go_on.set()
+        await asyncio.wait([task])
+        await worker.predict(["the last"], Options("m"))
+        return worker
+
+    worker = working(model, scenario)
+    assert (worker.waiting, worker._waiting, worker.texts) == (0, 0, 52)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is Pending]
+
+
+def test_a_pause_gives_memory_back(monkeypatch):
+    model, given = SlowModel(), threading.Event()
+    monkeypatch.setattr("wingspan.serving.worker.SECONDS_TO_TRIM", 0.01)
+    monkeypatch.setattr("wingspan.serving.worker.give_back_memory", given.set)
+
+    async def scenario(worker):
+        await worker.predict(["only one"], Options("m"))
+        assert await asyncio.to_thread(given.wait, 10)
+        return await worker.predict(["another"], Options("m"))
+
+    assert [document.text for document in working(model, scenario)] == ["another"]

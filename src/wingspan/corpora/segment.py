@@ -264,8 +264,11 @@ class _Cutter:
         before = np.searchsorted(past, block.bounds, "right").tolist()  # sentences before each document
         for document, (first, last), end in zip(documents, pairwise(before), block.bounds[1:].tolist(), strict=True):
             placer = GoldPlacer(document, self.settings.misaligned, self.record)
-            for sentence in pairwise(borders[first : last + 1]):
-                for window in _windows(words.sums, *sentence, 0, self.settings):
+            for start, stop in pairwise(borders[first : last + 1]):
+                if words.sums[stop] - words.sums[start] <= self.settings.max_length:  # most are like this
+                    yield words.sentence((start, start, stop, stop), end, placer)
+                    continue
+                for window in _windows(words.sums, start, stop, 0, self.settings):
                     yield words.sentence(window, end, placer)
             placer.close()
             yield None
@@ -321,10 +324,11 @@ class _Words(NamedTuple):
     numbers: NDArray[np.int32] | None  # (W,)
     table: WordTable | None
 
-    def sentence(self, window: _Window, document_end: int, placer: GoldPlacer) -> Sentence:
+    def sentence(self, window: tuple[int, int, int, int], document_end: int, placer: GoldPlacer) -> Sentence:
         """The words of a window, and the entities that it owns."""
         first, own, core_end, last = window
-        offsets, core, reach = self.offsets[first:last], Span(own - first, core_end - first), Span(0, last - first)
+        offsets, reach = self.offsets[first:last], Span(0, last - first)
+        core = reach if own == first and core_end == last else Span(own - first, core_end - first)
         entities: tuple[Entity, ...] = ()
         if placer.waiting:
             following = Span(*self.offsets[last].tolist()) if last < document_end else None

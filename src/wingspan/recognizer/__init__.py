@@ -6,13 +6,16 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, get_args
+
+import numpy as np
 
 from wingspan.answers import hugging_face
 from wingspan.batch import Collate, Inputs, batches, entities_found, gold_spans, narrowed
 from wingspan.corpora.segment import place, segment_all, segment_rows
-from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered
+from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered, without_clashes
 from wingspan.evaluation.calibration import Calibration
 from wingspan.files import staged_folder
 from wingspan.labels import LabelSet, Thresholds, threshold_of
@@ -35,7 +38,7 @@ class Pace(NamedTuple):
 
     sentences: int  # of a pool: sorted by length together; bounds memory on streams and long documents
     words: int  # of a pool
-    units: int | None  # of a batch, padding included; None: the recipe's budget
+    units: int | None  # of a batch of a Transformer, padding included; None: the recipe's budget
     ahead: int  # batches whose answers are not waited for
 
 
@@ -45,6 +48,8 @@ with 32 sentences at once, a Transformer took a quarter more time on one thread.
 ON_GPU = Pace(8192, 524_288, None, 16)
 """A GPU computes by itself while the next sentences are read and earlier answers decoded. A thread for that would only
 slow the launches down: each of them would wait for the interpreter."""
+
+AT_ONCE = 1024  # documents that are taken from a stream before others get their turn
 
 
 class Recognizer:
@@ -153,14 +158,22 @@ class Recognizer:
 
         `is_split_into_words=True` takes lists of words; without it a list is a list of texts. A model of several
         corpora uses the labels of its target, or of the corpus that `dataset` names. `batch_size` is the most sentences
-        in a batch, which on a CPU has at most 768 units, on a GPU as many as the recipe's budget allows.
+        in a batch, which on a CPU has at most 768 units, or 2,304 hashed ones, on a GPU as many as the recipe's budget
+        allows.
         """
         if not isinstance(texts, str | Document | Iterable):
             raise TypeError(f"predict takes a text, a Document, or a list of them, not {type(texts).__name__}")
         single = isinstance(texts, str | Document) or (is_split_into_words and texts and isinstance(texts[0], str))
         items: Any = [texts] if single else texts
         options: Any = {"batch_size": batch_size, "threshold": threshold, "overlap": overlap, "dataset": dataset}
-        return list(self.predict_stream(items, is_split_into_words=is_split_into_words, **options))
+        stream = self.predict_stream(items, is_split_into_words=is_split_into_words, **options)
+        found: list[Document] = []
+        while True:
+            with self.engine.working():
+                more = list(islice(stream, AT_ONCE))
+            if not more:
+                return found
+            found += more
 
     def predict_stream(
         self,
@@ -232,33 +245,30 @@ class Recognizer:
                 unsegmented.append(partial)
                 yield of_dataset(partial.model_input, dataset or self.labels.target)
 
-        def predict_pool() -> None:
+        def predict_pool(ahead: int) -> None:
             with self.engine.working():
                 for batch in self._batches(pool, batch_size):
                     asked.extend(self._ask(batch, threshold))
                     answer(pace.ahead)
+                answer(ahead)
 
         def answer(ahead: int) -> None:
             while len(asked) > ahead:
-                self._answer(asked.popleft(), threshold)
+                self._answer(asked.popleft(), threshold, overlap)
 
         tables = self.engine.tokenize.table
         for sentence in segment_rows(model_inputs(), self.recipe.segments, tables, gold=typing):
             if sentence is not None:
-                pool.append(Pooled(unsegmented[0], sentence))
-                unsegmented[0].open_sentences += 1
+                pool.append(Pooled(unsegmented[0], sentence, unsegmented[0].await_sentence(sentence)))
                 words += len(sentence.words)
             else:
                 unsegmented.popleft().segmented = True
             behind = len(unfinished) - len(unsegmented) >= pace.sentences  # documents without a word fill no pool
             if len(pool) >= pace.sentences or words >= pace.words or behind:
-                predict_pool()
+                predict_pool(0 if behind else pace.ahead)
                 pool, words = [], 0
-            if behind:
-                answer(0)
             yield from finished(unfinished, overlap)
-        predict_pool()
-        answer(0)
+        predict_pool(0)
         yield from finished(unfinished, overlap)
 
     def segment(self, documents: Document | Iterable[Document], gold: bool = False) -> Iterator[Sentence]:
@@ -270,7 +280,9 @@ class Recognizer:
         """Sentences of similar length, longest first."""
         # encoders take time per piece, not per word
         lengths = self.engine.tokenize.lengths([pooled.sentence for pooled in pool]).tolist()
-        budget = min(self.recipe.train.budget, self._pace.units or self.recipe.train.budget)
+        budget = self.recipe.train.budget
+        if self._pace.units is not None:
+            budget = min(budget, self._pace.units * self.engine.tokenize.lightness)
         for batch in batches(lengths, batch_size or len(pool), budget=budget):
             yield [pool[at] for at in batch]
 
@@ -289,19 +301,32 @@ class Recognizer:
         half = len(batch) // 2  # only here, since the exception has kept what was computed alive
         return self._ask(batch[:half], threshold) + self._ask(batch[half:], threshold)
 
-    def _answer(self, asked: Asked, threshold: Thresholds) -> None:
+    def _answer(self, asked: Asked, threshold: Thresholds, overlap: Overlap) -> None:
         """Hands the entities of a batch to their documents."""
         sentences = [pooled.sentence for pooled in asked.batch]
         read = asked.answer().without_padding()
         if read is None:  # more was found than there was room for
             read = self._read(sentences, threshold).read()
-        for pooled, entities in zip(asked.batch, self._entities(read, sentences, threshold), strict=True):
-            pooled.document.add(pooled.sentence, entities)
+        settled = np.zeros(len(sentences), dtype=bool)
+        if self._in_one_piece:
+            alone = np.fromiter((pooled.alone for pooled in asked.batch), bool, len(sentences))
+            found, settled = without_clashes(read.found, read.inputs, self.labels, overlap, alone)
+            entities = entities_found(found, read.inputs, self.labels, sentences, settled)
+        else:
+            entities = self._joined(read, sentences, threshold)
+        for pooled, own, done in zip(asked.batch, entities, settled.tolist(), strict=True):
+            pooled.document.add(pooled.sentence, own, done)
 
-    def _entities(self, read: Read, sentences: Sequence[Sentence], threshold: Thresholds) -> list[list[Entity]]:
+    @property
+    def _in_one_piece(self) -> bool:
+        """Whether what the model finds are entities as they are: neither fragments nor types of given spans."""
+        recipe = self.recipe
+        return recipe.protocol != "typing" and recipe.read_with != "links" and not recipe.joining.most_between
+
+    def _joined(self, read: Read, sentences: Sequence[Sentence], threshold: Thresholds) -> list[list[Entity]]:
         """The entities of each sentence, in characters of its document; the types of given spans in words."""
         typing = self.recipe.protocol == "typing"
-        if typing or (read.linkable is None and self.recipe.joining.most_between):
+        if typing or read.linkable is None:
             in_words = entities_found(read.found, read.inputs, self.labels)
             joined = join_fragments(Decoded(read.inputs, in_words, read.linkable), self.recipe, self.labels, threshold)
             return joined if typing else [[*place(*row)] for row in zip(sentences, joined, strict=True)]
@@ -351,6 +376,7 @@ class Pooled(NamedTuple):
 
     document: PartialDocument
     sentence: Sentence
+    alone: bool  # its entities can meet none of other sentences
 
 
 class Asked(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from wingspan.batch import CALIBRATED
@@ -26,13 +26,14 @@ def as_document(text: Text, number: int, split: bool) -> Document:
         raise TypeError(f"text {number} is of type {type(text).__name__}; give a str, a Document, or a list of words")
     if not split:
         raise ValueError(f"text {number} is a list; pass is_split_into_words=True if these are the words of one text")
-    odd = next((word for word in text if not isinstance(word, str) or not word), None)
-    if odd is not None:
-        raise ValueError(f"text {number} has the word {odd!r}; every word is a string that is not empty")
+    if not all(text) or {*map(type, text)} != {str}:
+        odd = next((word for word in text if not isinstance(word, str) or not word), None)
+        if odd is not None:
+            raise ValueError(f"text {number} has the word {odd!r}; every word is a string that is not empty")
     return Document.from_words(str(number), tuple(text))
 
 
-@dataclass
+@dataclass(slots=True)
 class PartialDocument:
     """A document and the entities found in it so far."""
 
@@ -40,21 +41,30 @@ class PartialDocument:
     model_input: Document = field(init=False)
     """The document as the model may see it."""
     entities: list[Entity] = field(default_factory=list)  # in code points
+    settled: bool = True  # whether no clash between them is left to decide
+    closed: bool = True  # whether no entity of its last sentence so far can reach into the next
     open_sentences: int = 0  # sentences in the pool that are not predicted yet
     segmented: bool = False  # whether all its sentences are in the pool or predicted
 
     def __post_init__(self) -> None:
         self.model_input = without_gold(self.document)
 
-    def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
-        """Adds the entities of one of its sentences."""
-        self.entities.extend(entities)
+    def await_sentence(self, sentence: Sentence) -> bool:
+        """Counts a sentence, the next in order; says whether its entities can meet none of the others'."""
+        self.open_sentences += 1
+        before, self.closed = self.closed, sentence.core.end == sentence.reach.end
+        return before and sentence.core == sentence.reach
+
+    def add(self, sentence: Sentence, entities: list[Entity], settled: bool) -> None:
+        """Adds the entities of one of its sentences; `settled` if no clash between them is left to decide."""
+        self.entities += entities
+        self.settled &= settled
         self.open_sentences -= 1
 
     def finish(self, overlap: Overlap) -> Document:
         """The document with its entities, once every sentence is predicted."""
         plain = self.model_input
-        entities = tuple(map(calibrated, resolve(self.entities, overlap)))
+        entities = tuple(self.entities if self.settled else map(calibrated, resolve(self.entities, overlap)))
         # `replace` takes as long as all the rest
         return Document(
             plain.id, plain.text, entities, plain.dataset, plain.words, plain.sentences, plain.group, plain.meta
@@ -74,7 +84,7 @@ class UntypedDocument(PartialDocument):
         entities = tuple(Entity(str(number), (span,)) for number, span in spans)
         self.model_input = replace(self.document, entities=entities)
 
-    def add(self, sentence: Sentence, entities: Iterable[Entity]) -> None:
+    def add(self, sentence: Sentence, entities: list[Entity], settled: bool) -> None:
         """Adds the possible types of one sentence's spans, in words, with their chances, at the boundaries given."""
         spans = self._spans()
         numbers = defaultdict(list)  # several spans may have become one, on word boundaries

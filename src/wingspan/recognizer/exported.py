@@ -209,7 +209,8 @@ OUTPUTS = ("won", "reached", "fragment")
 def found_in(values: Mapping[str, Array], part: str) -> Found:
     """The found spans among the outputs of a graph."""
     names = (name for name in Found._fields if f"{part}.{name}" in values)
-    return Found(**{name: values[f"{part}.{name}"] for name in names})
+    # of no spans, the maximum over classes keeps them in onnxruntime: (0, C) instead of (0,)
+    return Found(**{name: values[f"{part}.{name}"].reshape(-1) for name in names})
 
 
 def graph_inputs(inputs: Inputs, spans: Gold | None, least_units: int) -> dict[str, Array]:

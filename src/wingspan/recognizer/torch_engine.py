@@ -1,6 +1,9 @@
 """A trained model on a device: inputs to tensors, through the model, and back."""
 
-from contextlib import AbstractContextManager
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Lock
 from typing import Any
 
 import torch
@@ -38,9 +41,11 @@ class TorchEngine(Engine):
         """How many numbers the weights are."""
         return sum(parameter.numel() for parameter in self._learner.parameters())
 
-    def working(self) -> AbstractContextManager[None]:
-        """Casts of weights to a lower precision are kept meanwhile."""
-        return computing_in(self.number_type, self.device)
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Casts of weights to a lower precision are kept meanwhile; with a GPU, nobody looks for cycles."""
+        with computing_in(self.number_type, self.device), unsearched() if self.on_gpu else nullcontext():
+            yield
 
     @torch.inference_mode()
     def ask(self, question: Question, *, bounded: bool = False) -> Answer:
@@ -60,6 +65,26 @@ class TorchEngine(Engine):
                 fragments, left, right, distance = links.read_fragments(states, question.least_chances, **room)
                 linkable = Linkable(fragments, left, right, distance, inside.core, temperature)
         return Answer(fetch(Read(inside, found, linkable)), states)
+
+
+_searching = Lock()  # held by the thread that lets Python's collector wait
+
+
+@contextmanager
+def unsearched() -> Iterator[None]:
+    """Python does not look for reference cycles meanwhile; entities have none, and it would go through all of them.
+
+    Of several threads one makes it wait, and not for longer than a pool, so that it gets its turn in between.
+    """
+    if not gc.isenabled() or not _searching.acquire(blocking=False):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        _searching.release()
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:

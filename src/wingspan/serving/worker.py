@@ -40,7 +40,7 @@ ON_CPU, ON_GPU = RoundPace(8_192, 8), RoundPace(131_072, None)
 CHARACTERS_PER_TOKEN = 4  # an estimate for budgets; the model divides a round by the exact number
 SHARE = 4  # a request gets at most this part of a round while others wait
 SMOOTHING = 0.2  # of the measured rate: the weight of the last round
-SECONDS_TO_TRIM = 2.0  # between two times that freed memory is given back
+SECONDS_TO_TRIM = 0.5  # between two times that freed memory is given back; seldom enough to cost little
 WAIT_SHARE = 0.5  # a request is sent away if those before it take more than this part of the time limit
 
 
@@ -196,6 +196,8 @@ class Worker:
                 self.rounds += 1
                 self.texts += sum(len(part.texts) for part in taken)
                 self.tokens += tokens
+            with self._change:  # in a pause, what the last round freed goes back too
+                self._change.wait_for(lambda: bool(self._jobs) or self._stopping, SECONDS_TO_TRIM)
             if time.monotonic() - trimmed > SECONDS_TO_TRIM:
                 give_back_memory()
                 trimmed = time.monotonic()

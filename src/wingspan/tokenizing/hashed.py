@@ -36,6 +36,7 @@ class HashedTokenize(Tokenize):
     """Words to feature hashes: each word has `FEATURES` tokens, one after the other."""
 
     fewest_tokens = FEATURES
+    lightness = 3  # the vectors are small; with fewer units, a second thread has nothing to do
 
     def __init__(self, buckets: int, max_length: int) -> None:
         self.buckets = buckets

@@ -65,7 +65,7 @@ def test_fields_are_counted_by_name() -> None:
         conversion_loss.GROUPS: 1,
         conversion_loss.IDS: 1,
         conversion_loss.DATASETS: 1,
-        conversion_loss.SCORES: 1,
+        conversion_loss.SCORES: 2,
         "'title' of {documents}": 1,
         "'concept' of {entities}": 1,
     }
@@ -74,6 +74,12 @@ def test_fields_are_counted_by_name() -> None:
     assert lost_concept not in fit(document, format_that(entity_keys=ALL))[1]
     assert lost_concept not in fit(document, format_that(entity_keys=frozenset({"concept"})))[1]
     assert conversion_loss.DATASETS not in fit(document, format_that(document_keys=ALL))[1]
+
+
+def test_a_score_of_1_is_one_beside_others_only() -> None:
+    certain, likely = Entity.at("X", 0, 1), Entity.at("X", 2, 3, 0.9)
+    assert fit(Document("d", "a b", (certain, likely)), format_that())[1] == {conversion_loss.SCORES: 2}
+    assert not fit(Document("d", "a b", (certain,)), format_that())[1]
 
 
 def test_losses_are_told_with_their_numbers() -> None:

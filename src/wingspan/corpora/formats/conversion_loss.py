@@ -80,7 +80,9 @@ def fit(document: Document, target: Format, made_id: str | None = None) -> tuple
     lost[SENTENCES] += not holds.sentences and document.sentences is not None
     lost[GROUPS] += not holds.groups and document.group is not None
     lost[DATASETS] += not holds.datasets and document.dataset != "main"
-    lost[SCORES] += not holds.scores and sum(entity.score != 1.0 for entity in document.entities)
+    # 1 is also the score of what has none, but beside others it is one of them
+    scored = not holds.scores and any(entity.score != 1.0 for entity in document.entities)
+    lost[SCORES] += scored and len(document.entities)
     lost[IDS] += not holds.ids and document.id != made_id
     lost.update(of_document(key) for key in document.meta if key != SHAPE and not _keeps(holds.document_keys, key))
     for entity in document.entities:
