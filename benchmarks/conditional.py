@@ -174,9 +174,14 @@ def jobs_of(given: argparse.Namespace) -> list[Job]:
             names = [(name, "without", {}) for name in ABLATIONS if name != "single-cvae"]
             names += [("multi-cvae", "without", {"terms.cvae.weight": weight}) for weight in WEIGHTS]
             names.append(("single-cvae", "none", {}))
+        wanted = given.systems.split(",") if given.systems else [name for name, _, _ in names]
         for name, leaks, settings in names:
             several = not name.startswith("single")
+            if name not in wanted or (several and leaks != (given.leaks or leaks)):
+                continue
             for choice in choices(given.set):
+                if not name.endswith("cvae"):  # what a system does not have is not set
+                    choice = {key: value for key, value in choice.items() if not key.startswith("terms.cvae")}
                 found.append(
                     {
                         "corpus": f"ten corpora, {leaks} leaks" if several else TARGET,
@@ -197,6 +202,10 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--plan", choices=("core", "ablations"), default="core")
     parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--systems", help="some of the plan's systems, by commas")
+    parser.add_argument(
+        "--leaks", choices=("with", "without"), help="only the runs on several corpora with or without leaks"
+    )
     given = parser.parse_args()
     run_jobs(given, jobs_of(given), work)
 

@@ -27,6 +27,8 @@ FILES = (
         "deep_accuracy.jsonl",
         "deep_accuracy-mpnet.jsonl",
         "deep_accuracy-mpnet-second.jsonl",
+        "deep_accuracy-mpnet-third.jsonl",
+        "compress_generate-mpnet.jsonl",
     ),
     *("compress_generate.jsonl", "compress_generate-second.jsonl", "discontinuous.jsonl"),
     *("conditional.jsonl", "conditional-second.jsonl"),

@@ -271,8 +271,8 @@ LISTED = [  # of the trial with 211 faults: those that no test noticed then
     ),
     Fault(
         "recognizer/__init__.py",
-        "budget = min(self.recipe.train.budget, self._pace.units or self.recipe.train.budget)",
-        "budget = self._pace.units or 10**9",
+        "budget = min(budget, self._pace.units * self.engine.tokenize.lightness)",
+        "budget = self._pace.units * self.engine.tokenize.lightness",
         "tests/test_recognizer.py",
     ),
     Fault(

@@ -24,7 +24,7 @@ from typing import Any
 
 from walks import ROOT, commit
 
-sys.path[0] = str(ROOT / "tests" / "support")  # not this folder: pandas would take its bottleneck.py for a package
+sys.path[0] = str(ROOT / "tests" / "support")
 
 from damage import SoundFile, a_long_file, available, sound_files  # noqa: E402
 from examining import examine  # noqa: E402

@@ -1,7 +1,11 @@
-"""Tools for benchmarks: alternating rounds, peak memory, a model that predicts as much as a trained one."""
+"""Tools for benchmarks: alternating rounds, the floor, peak memory, a model that predicts as much as a trained one.
+
+Ours is imported where it is needed, so that the environments of other libraries can use the rest.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import time
@@ -9,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from wingspan.recognizer import Recognizer
-from wingspan.text import Document
-from wingspan.training.fit import fit
-from wingspan.training.run import prepare
+if TYPE_CHECKING:
+    from wingspan.recognizer import Recognizer
+    from wingspan.text import Document
 
+Texts = Sequence[str] | Sequence[list[str]]  # raw, or words
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -48,6 +52,7 @@ class Timing:
 
     def run(self, work: Callable[[], Any]) -> None:
         """One round more."""
+        gc.collect()  # so that nobody pays for what the one before has left
         forget_peak()
         if self.on_gpu:
             torch.cuda.synchronize()
@@ -90,6 +95,38 @@ def take_turns(
     }
 
 
+class Bare:
+    """The floor: what anyone would run who wants the encoder's vectors of these texts."""
+
+    def __init__(self, folder: str, device: str, dtype: torch.dtype) -> None:
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging as transformers_logging
+
+        self.device = device
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+        self.model = model.eval().to(device, dtype)
+
+    def ordered(self, texts: Texts) -> Texts:
+        """The longest first, in tokens, so that there is as little padding as can be."""
+        tokens = [len(ids) for ids in self.tokens(texts)["input_ids"]]
+        return [texts[at] for at in sorted(range(len(texts)), key=lambda at: -tokens[at])]
+
+    def tokens(self, texts: Texts, **options: Any) -> Any:
+        """What the tokenizer makes of the texts."""
+        words = not isinstance(texts[0], str)
+        return self.tokenizer(texts, is_split_into_words=words, truncation=True, max_length=512, **options)
+
+    @torch.inference_mode()
+    def __call__(self, ordered: Texts, batch_size: int) -> None:
+        """Texts to vectors."""
+        for at in range(0, len(ordered), batch_size):
+            inputs = self.tokens(ordered[at : at + batch_size], padding=True, return_tensors="pt")
+            self.model(**inputs.to(self.device))
+
+
 def untrained(
     recipe: str, encoder: str, documents: Sequence[Document], width: int, device: str, found: float = 2.0
 ) -> Recognizer:
@@ -97,6 +134,10 @@ def untrained(
 
     An untrained model would find hundreds, and decoding them would be what is measured: "nothing" gets a bonus.
     """
+    from wingspan.recognizer import Recognizer
+    from wingspan.training.fit import fit
+    from wingspan.training.run import prepare
+
     settings = {"max_width": width, "overlap": "nested"}
     fitted = fit(prepare(recipe, encoder, settings), documents, seed=1)
     layer, classes, sign = last_layer(fitted.learner, fitted.recipe.reader)

@@ -4,6 +4,8 @@ python benchmarks/paired.py --data DATA --corpus genia --commit COMMIT --output 
     "Baseline=FOLDER/genia-compress_generate-baseline" "All=FOLDER/genia-compress_generate-all"
 
 A system is a name and the beginning of its prediction files, as `training_runs.keep` writes them. Lines are appended.
+Predictions on test (labels, offsets, scores; no text) of runs with a base-size encoder are in benchmarks/predictions,
+so that a later run can be paired with them.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Kills:
 
 
 def environment() -> dict[str, str]:
-    """That of commands: one thread each, and not the modules of this folder, one of which pandas would import."""
+    """That of commands: one thread each."""
     source = str(Path(__file__).parents[1] / "src")
     return {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 

@@ -12,7 +12,7 @@ ENGINES = {"single": "one process, no engine", "local": "local processes", "ray"
 
 
 def scale() -> str:
-    """Every run: how fast, against one process with as many cores, and whether all is there."""
+    """Every run: how fast, against one process at equal cores, and whether all is there."""
     found = rows("scale")
     lines = []
     for row in found:
@@ -24,33 +24,37 @@ def scale() -> str:
             whole = f"{row['lost']}, {row['doubled']}, {row['different']}"
         used = f"{row['cpu_seconds']:.0f}" if row["engine"] != "ray" and "all" not in row.get("killed", []) else "–"
         lines.append(
-            f"{row['encoder']} | {ENGINES[row['engine']]} | {row['workers']} | {row['cores']} | {killed} | "
-            f"{files} of {row['files']} | {row['seconds']:.0f} | {used} | {rate} | {over(row, found)} | {whole}"
+            f"{row['encoder']} | {row['sentences']:,} | {ENGINES[row['engine']]} | {row['workers']} | {row['cores']} | "
+            f"{killed} | {files} of {row['files']} | {row['seconds']:.0f} | {used} | {rate} | {over(row, found)} "
+            f"| {whole}"
         )
     header = (
-        "encoder | engine | workers | cores | killed | files predicted | seconds | processor seconds "
+        "encoder | sentences | engine | workers | cores | killed | files predicted | seconds | processor seconds "
         "| sentences per second | over one process | rows lost, doubled, different"
     )
     return markdown(header, lines)
 
 
 def over(row: dict[str, Any], found: list[dict[str, Any]]) -> str:
-    """The processor time beyond that of one process, in per cent: others on the machine change it little.
-
-    That of Ray's nodes is not known, and killed or resumed runs did other work.
-    """
-    alone = [other["cpu_seconds"] for other in found if other["engine"] == "single" and other["name"] == row["name"]]
-    if row["engine"] != "local" or not alone or row.get("killed") or row.get("files_there"):
+    """The time beyond that of one process at equal cores, in per cent; killed or resumed runs did other work."""
+    alone = [
+        other["seconds"] * other["cores"]
+        for other in found
+        if other["engine"] == "single" and other["name"] == row["name"]
+    ]
+    if row["engine"] == "single" or not alone or row.get("killed") or row.get("files_there"):
         return "–"
-    return f"{100 * (row['cpu_seconds'] / alone[-1] - 1):+.0f} %"
+    return f"{100 * (row['seconds'] * row['cores'] / alone[-1] - 1):+.0f} %"
 
 
 def scale_cost() -> str:
     """What a hundred million abstracts take, from measured rates."""
-    lines = []
-    for row in rows("scale"):
-        if row["engine"] == "single" and row["cores"] == 1:
-            lines.append(cost(f"{row['encoder']}, {row['recipe']}", "one core", row["sentences"] / row["seconds"]))
+    single = {
+        f"{row['encoder']}, {row['recipe']}": row["sentences"] / row["seconds"]
+        for row in rows("scale")
+        if row["engine"] == "single" and row["cores"] == 1
+    }
+    lines = [cost(system, "one core", rate) for system, rate in single.items()]
     for row in rows("throughput-gpu"):
         corpus, system = row["name"].split(": ")
         texts, encoder, recipe, *_, number_type = system.split(", ")

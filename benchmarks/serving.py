@@ -4,10 +4,10 @@
     python benchmarks/serving.py PART --folder /tmp/served --output benchmarks/results/serving.jsonl
 
 Parts: `rate` (the offline rate of core 0, then 64 clients on core 1, eight texts a request), `steady` (10,000 requests,
-memory before and after), `overload` (more clients than the queue holds), `leaving` (clients that go away), `shutdown`
-(the service ends under load). The server is `wingspan serve` pinned to core 0 with one thread; all clients are one
-process on core 1. `share_cpu` compares processor time, which others on the machine disturb less. Every answer is
-compared with the one of the same texts offline. One JSON line a part.
+the most memory in each tenth, and at rest after it), `overload` (more clients than the queue holds), `leaving`
+(clients that go away), `shutdown` (the service ends under load). The server is `wingspan serve` pinned to core 0 with
+one thread; all clients are one process on core 1. `share_cpu` compares processor time, which others on the machine
+disturb less. Every answer is compared with the one of the same texts offline. One JSON line a part.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TEXTS_PER_REQUEST, CLIENTS = 8, 64
 SERVER_CORE, CLIENT_CORE = 0, 1
+PAUSE = 2.0  # seconds without a request, in which the service gives memory back
 Row = dict[str, Any]
 
 
@@ -115,10 +116,14 @@ class Server:
                 time.sleep(0.2)
         raise SystemExit(f"the service did not start; see {self.log.name}")
 
-    def memory(self) -> float:
-        """MB."""
+    def memory(self, name: str = "VmRSS") -> float:
+        """MB now; of `VmHWM`, the most since `forget_peak`."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) / 1024
+
+    def forget_peak(self) -> None:
+        """Lets the system count the most memory from now on."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def cpu_seconds(self) -> float:
         """Processor time of all its threads."""
@@ -264,10 +269,13 @@ def steady(folder: Path, given: argparse.Namespace) -> Row:
             Question(json.dumps({"texts": [text]}).encode(), [entities])
             for text, entities in zip(texts, question.answer, strict=True)
         ]
-    memory, tally, seconds = [], Tally(), 0.0
+    peak, rest, tally, seconds = [], [], Tally(), 0.0
     for _ in range(10):
+        server.forget_peak()
         part, spent = asyncio.run(load(server.port, asked, 16, given.requests // 10))
-        memory.append(round(server.memory(), 1))
+        peak.append(round(server.memory("VmHWM"), 1))
+        time.sleep(PAUSE)
+        rest.append(round(server.memory(), 1))
         tally.status += part.status
         tally.wrong, tally.lost, tally.seconds = (
             tally.wrong + part.wrong,
@@ -276,8 +284,7 @@ def steady(folder: Path, given: argparse.Namespace) -> Row:
         )
         seconds += spent
     code, _ = server.end()
-    facts = {"memory_mb": memory, "grown_mb": round(memory[-1] - memory[1], 1), "seconds": round(seconds, 1)}
-    return {**tally.row(), **facts, "exit_code": code}
+    return {**tally.row(), "peak_mb": peak, "rest_mb": rest, "seconds": round(seconds, 1), "exit_code": code}
 
 
 def overload(folder: Path, given: argparse.Namespace) -> Row:

@@ -118,7 +118,7 @@ def deep_accuracy() -> str:
 def deep_mpnet() -> str:
     """GENIA with a base-size encoder: dev F1 on the way, dev and test F1 at the end."""
     lines = []
-    for name in ("deep_accuracy-mpnet", "deep_accuracy-mpnet-second"):
+    for name in ("deep_accuracy-mpnet", "deep_accuracy-mpnet-second", "deep_accuracy-mpnet-third"):
         for spans, systems in DEEP_SPANS.items():
             if runs := deep_runs(name)["genia", systems[0]]:
                 curve = [spread([run["curve"][epoch - 1][1] for run in runs]) for epoch in MPNET_EPOCHS]
@@ -348,21 +348,21 @@ def number(text: str) -> float:
     return float(text or 0)
 
 
-def against_first(corpus: str, part: str = "test") -> dict[str, str]:
+def against_first(corpus: str, part: str = "test", name: str = "second-significance") -> dict[str, str]:
     """The difference of each system to the one that it is compared with, its interval and p, by system."""
     return {
         row["system"]: f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}] | {chance(row['p'])}"
-        for row in reversed(rows("second-significance"))  # the first line of a system counts
+        for row in reversed(rows(name))  # the first line of a system counts
         if (row["corpus"], row["part"]) == (corpus, part)
     }
 
 
-def compress_generate_second() -> str:
+def compress_generate_second(name: str = "compress_generate-second", pairs: str = "second-significance") -> str:
     """Dev and test F1 by weights, with the difference to the baseline, and what is written."""
     lines = []
     for corpus, title in SECOND_CORPORA.items():
-        sure = against_first(corpus)
-        for (of, variant, beta, gamma), runs in second_runs("compress_generate-second").items():
+        sure = against_first(corpus, name=pairs)
+        for (of, variant, beta, gamma), runs in second_runs(name).items():
             if of == corpus:
                 system = " ".join(filter(None, (variant, beta and f"beta {beta}", gamma and f"gamma {gamma}")))
                 written = f"{fmean(run['bleu2'] for run in runs):.3f}" if "bleu2" in runs[0] else ""

@@ -10,12 +10,14 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import claims
+import peers as race
 import scale_tables
 import system_tables
 import vector_tables
@@ -94,7 +96,6 @@ def bundling(name: str = "bundling") -> str:
 
 VERSIONS = {
     "before": "before",
-    "thread": "after, batches made in a thread",
     "after": "after",
     "plain": "",
 }
@@ -102,7 +103,7 @@ STAGES = ("batches", "copy", "forward", "backward", "optimizer", "dev")
 
 
 def training_speed() -> str:
-    """The seconds of a small training by stage, beside a plain loop; calls are on different machines."""
+    """The seconds of a small training by stage, before and after, beside a plain loop."""
     lines = []
     for row in rows("training_speed"):
         version = VERSIONS[row["when"]]
@@ -113,9 +114,19 @@ def training_speed() -> str:
         device = (
             f"{row['launches']:.0f} | {row['waits']:.1f} | {row['device_ms']:.1f}" if "launches" in row else " | | "
         )
-        lines.append(f"{row['call']} | {name} | {row['first']:.2f} | {later} | {stages} | {device}")
-    header = f"call | system | first turn | later turns | {' | '.join(STAGES)} | launches | waits | device, ms"
+        lines.append(f"{name} | {row['first']:.2f} | {later} | {stages} | {device}")
+    header = f"system | first turn | later turns | {' | '.join(STAGES)} | launches | waits | device, ms"
     return markdown(header, lines)
+
+
+def laptop_cost() -> str:
+    """What training costs where nothing runs beside it."""
+    costs: dict[tuple[str, str], list[float]] = {}
+    for row in rows("laptop-cost"):
+        system = ON_A_LAPTOP[row["recipe"], row["encoder"]]
+        costs.setdefault((LAPTOP[row["corpus"]], system), []).append(row["ms_per_sentence"])
+    lines = [f"{corpus} | {system} | {fmean(ms):.1f} | {len(ms)}" for (corpus, system), ms in sorted(costs.items())]
+    return markdown("corpus | system | training alone, CPU ms a sentence and epoch | seeds", lines)
 
 
 LAPTOP = {
@@ -148,6 +159,38 @@ def laptop() -> str:
             )
     header = "corpus | system | dev F1 | test F1 | training, CPU ms a sentence and epoch | words a CPU second | "
     return markdown(header + "best epochs | seeds", lines) if lines else ""
+
+
+def peers() -> str:
+    """Our recipes beside other libraries: a line for each system, the two corpora beside each other."""
+    known = race.summary(rows("peers"))
+    lines = {(line["system"], line["corpus"]): line for line in known}
+    table = []
+    for system in race.SYSTEMS:
+        both = [found for corpus in race.CORPORA if (found := lines.get((system.name, corpus)))]
+        if not both:
+            continue
+        name = f"**{system.name}**" if system.environment is None and "/" in system.name else system.name
+        if any(line["reason"] for line in both):
+            reason = next(line["reason"] for line in both if line["reason"])
+            table.append(f"{name} | {system.kind} | {reason} | | | | | |")
+            continue
+        costs = [line["cost"] for line in both if line["cost"]]
+        scores = [spread(line["f1"]) if "f1" in line else "" for line in both] + [""] * (len(race.CORPORA) - len(both))
+        rates = ", ".join(dict.fromkeys(f"{line['rate']:g}" for line in both if "rate" in line))
+        figures = [
+            " / ".join(f"×{cost['turns']['ratio']:.2f}" for cost in costs),
+            " / ".join(f"{cost['training_cpu_seconds']:.0f}" for cost in costs),
+            f"{max(cost['peak_mb'] for cost in costs):,} / {max(cost['training_peak_mb'] for cost in costs):,}"
+            if costs
+            else "",
+            f"{fmean(cost['startup_seconds'] for cost in costs):.1f}" if costs else "",
+        ]
+        table.append(" | ".join([name, system.kind, *scores, *figures, rates]))
+    header = (
+        "system | classifies | NCBI-disease F1 | GENIA F1 | × the bare encoder | training, CPU s | peak MB | start, s"
+    )
+    return "\n\n".join([markdown(f"{header} | rate", table), race.caption(known)])
 
 
 def fuzz() -> str:
@@ -225,11 +268,11 @@ def ends_to_ends(name: str) -> str:
 
 def long_documents() -> str:
     """One document of many windows."""
-    lines = [
-        f"{row['name']} | {row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {row['grown_mb']:.0f} | {row['windows']:,}"
-        for row in rows("throughput")
-        if row["ratio"] is None
-    ]
+    lines = []
+    for row in rows("throughput"):
+        if row["ratio"] is None:
+            rest = f"{row['grown_mb']:.0f} | {row['windows']:,}" if "windows" in row else " | "
+            lines.append(f"{row['name']} | {row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {rest}")
     return markdown("what | seconds | seconds of CPU | memory grows by, MB | windows", lines)
 
 
@@ -349,7 +392,7 @@ def bottleneck() -> str:
     """The cost of the bottleneck in prediction, compared to the linear head."""
     lines = [
         f"{row['name']} | ×{row['ratio']:.2f} | ×{row['ratio_cpu']:.2f} | {row['seconds']:.2f}"
-        for row in rows("bottleneck")
+        for row in rows("bottleneck_cost")
     ]
     return markdown("what | times the linear head | processor time | seconds", lines)
 
@@ -507,8 +550,9 @@ def serving() -> str:
         held += f"; {100 * row['share_cpu']:.0f} % by processor time"
         lines.append(f"{row['clients']} clients, saturated | {rates} ({held}) | {answered(row)}")
     if row := parts.get("steady"):
-        memory = f"{row['memory_mb'][0]:.0f} MB after the first tenth, {row['memory_mb'][-1]:.0f} MB at the end"
-        lines.append(f"{row['answers']:,} requests of one text, 16 clients | memory: {memory} | {answered(row)}")
+        most, rest = (f"{', '.join(f'{mb:.0f}' for mb in row[name])} MB" for name in ("peak_mb", "rest_mb"))
+        memory = f"most memory in each tenth: {most}; at rest after it: {rest}"
+        lines.append(f"{row['answers']:,} requests of one text, 16 clients | {memory} | {answered(row)}")
     if row := parts.get("overload"):
         refused = f"{row['other'].get('429', 0):,} requests got 429 at once"
         lines.append(f"{row['clients']} clients, a queue of {row['queue']}, none waits | {refused} | {answered(row)}")
@@ -536,6 +580,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "compress_generate": compress_generate,
     "compress_generate-writing": compress_generate_writing,
     "compress_generate-second": system_tables.compress_generate_second,
+    "compress_generate-mpnet": partial(
+        system_tables.compress_generate_second, "compress_generate-mpnet", "mpnet-second-significance"
+    ),
     "bottleneck": bottleneck,
     "synonyms": synonyms,
     "tuning": tuning,
@@ -550,6 +597,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "throughput": throughput,
     "throughput-gpu": throughput_gpu,
     "long-documents": long_documents,
+    "laptop-cost": laptop_cost,
     "segmenting": segmenting,
     "scale": scale_tables.scale,
     "scale-cost": scale_tables.scale_cost,
@@ -574,6 +622,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "typed-spans": system_tables.typed_spans,
     "recurrent-spans": system_tables.recurrent_spans,
     "laptop": laptop,
+    "peers": peers,
     "fuzz": fuzz,
     "faults": faults,
     "splitters": splitters,

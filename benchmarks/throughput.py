@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle, islice, product
 from pathlib import Path
@@ -26,22 +26,18 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait leave t
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
-from transformers import AutoModel, AutoTokenizer
-from transformers.utils import logging as transformers_logging
 
-from measuring import Timing, forget_peak, memory, take_turns, untrained, versions
+from measuring import Bare, Texts, Timing, forget_peak, memory, take_turns, untrained, versions
 from wingspan.corpora.formats import read
 from wingspan.corpora.segment import segment_rows
 from wingspan.recognizer import Pooled, Recognizer
 from wingspan.recognizer.documents import PartialDocument, as_document, finished
-from wingspan.recognizer.precision import computing_in
 from wingspan.text import Document, Entity
 
 ON_CPU_SYSTEMS = (("bundling/bl-span", 8), ("bundling/bl-span", 16), ("bundling/bl-seq", 8))
 ON_GPU_SYSTEMS = (("bundling/bl-span", 8), ("bundling/bl-seq", 8), ("deep_span/proposals", 8), ("discontinuous", 8))
 FLOOR_BATCH = {"cpu": 32, "cuda": 128}
 Row = dict[str, Any]
-Texts = Sequence[str] | Sequence[list[str]]  # raw, or words
 
 
 def documents_of(folder: Path, count: int) -> list[Document]:
@@ -54,35 +50,6 @@ def documents_of(folder: Path, count: int) -> list[Document]:
     return found[:count]
 
 
-class Bare:
-    """The floor: what anyone would run who wants the encoder's vectors of these texts."""
-
-    def __init__(self, folder: str, device: str, dtype: torch.dtype) -> None:
-        self.device = device
-        transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModel.from_pretrained(folder, dtype=dtype, add_pooling_layer=False)
-        self.model = model.eval().to(device)
-
-    def ordered(self, texts: Texts) -> Texts:
-        """The longest first, in tokens, so that there is as little padding as can be."""
-        tokens = [len(ids) for ids in self.tokens(texts)["input_ids"]]
-        return [texts[at] for at in sorted(range(len(texts)), key=lambda at: -tokens[at])]
-
-    def tokens(self, texts: Texts, **options: Any) -> Any:
-        """What the tokenizer makes of the texts."""
-        words = not isinstance(texts[0], str)
-        return self.tokenizer(texts, is_split_into_words=words, truncation=True, max_length=512, **options)
-
-    @torch.inference_mode()
-    def __call__(self, ordered: Texts, batch_size: int) -> None:
-        """Texts to vectors."""
-        for at in range(0, len(ordered), batch_size):
-            inputs = self.tokens(ordered[at : at + batch_size], padding=True, return_tensors="pt")
-            self.model(**inputs.to(self.device))
-
-
 def predicting(model: Recognizer, texts: Texts, batch_size: int | None = None) -> Callable[[], list[Document]]:
     """End to end, as if these words had never been seen."""
     words = not isinstance(texts[0], str)
@@ -92,6 +59,11 @@ def predicting(model: Recognizer, texts: Texts, batch_size: int | None = None) -
         return model.predict(texts, batch_size=batch_size, is_split_into_words=words)
 
     return work
+
+
+def replaced(kept: list[Document], work: Callable[[], list[Document]]) -> None:
+    """Puts what the work finds in the place of what was kept."""
+    kept[:] = work()
 
 
 def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
@@ -114,20 +86,20 @@ def stages(model: Recognizer, texts: Texts) -> dict[str, float]:
     pool, number = [], 0
     for sentence in rows:
         if sentence is not None:
-            unfinished[number].open_sentences += 1
-            pool.append(Pooled(unfinished[number], sentence))
+            pool.append(Pooled(unfinished[number], sentence, unfinished[number].await_sentence(sentence)))
         number += sentence is None
     cut = clocked("sort", lambda: list(model._batches(pool, None)))
     clocked("collate", lambda: [model.collate.inputs([pooled.sentence for pooled in batch]) for batch in cut])
-    with computing_in(model.engine.number_type, model.device):
+    with model.engine.working():
         asked = clocked("collate and device", lambda: [one for batch in cut for one in model._ask(batch, None)])
 
     def decoded() -> int:
         for one in asked:
-            model._answer(one, None)
+            model._answer(one, None, model.recipe.overlap)
         return len(list(finished(unfinished, model.recipe.overlap)))
 
-    assert clocked("decode", decoded) == len(documents)
+    with model.engine.working():
+        assert clocked("decode", decoded) == len(documents)
     seconds["device"] = seconds.pop("collate and device") - seconds["collate"]
     seconds["collate"] += seconds.pop("sort")
     names = ("read", "segment", "tokenize", "collate", "device", "decode")
@@ -150,8 +122,9 @@ def end_to_end(given: argparse.Namespace, corpus: str, device: str) -> Iterator[
             work = predicting(model, items, given.batch_size)
             floor_batch = given.floor_batch_size or FLOOR_BATCH[device]
             floor = partial(floors[dtype], floors[dtype].ordered(items), floor_batch)
-            row = take_turns(floor, work, given.rounds, on_gpu=device == "cuda")
-            found = sum(len(document.entities) for document in work())
+            last: list[Document] = []
+            row = take_turns(floor, partial(replaced, last, work), given.rounds, on_gpu=device == "cuda")
+            found = sum(len(document.entities) for document in last)
             settings = (
                 f"{Path(given.encoder_folder).name}, {recipe}, width {width}, {str(dtype).removeprefix('torch.')}"
             )
@@ -213,10 +186,11 @@ def places(entities: tuple[Entity, ...]) -> list[tuple[str, int, int]]:
 def rows(given: argparse.Namespace) -> Iterator[Row]:
     """Everything that was asked for."""
     corpora = given.corpora.split(",")
+    if given.end_to_end is not None:
+        yield from end_to_end(given, corpora[0], given.end_to_end)
+        return
     if torch.cuda.is_available():
         yield from end_to_end(given, corpora[0], "cuda")
-    if given.gpu_only:
-        return
     for corpus in corpora:
         yield from end_to_end(given, corpus, "cpu")
     yield from long_documents(given, "hashed", (0.5, 1.0, 2.0))
@@ -237,14 +211,12 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, help="otherwise as users predict")
     parser.add_argument("--floor-batch-size", type=int, help="otherwise 32 on a CPU and 128 on a GPU")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--gpu-only", action="store_true", help="only what needs a GPU")
+    parser.add_argument("--end-to-end", metavar="DEVICE", choices=("cpu", "cuda"), help="only texts to entities, there")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, help="JSON lines are added to this file")
     given = parser.parse_args()
     if given.data is None or not Path(given.encoder_folder).is_dir():
         parser.error("give --data and --encoder-folder, or set WINGSPAN_DATA and WINGSPAN_ENCODERS")
-    if given.gpu_only and not torch.cuda.is_available():
-        parser.error("--gpu-only: there is no GPU here")
     torch.set_num_threads(given.threads)
     facts = {"threads": given.threads, "versions": versions(), "commit": given.commit}
     for row in rows(given):

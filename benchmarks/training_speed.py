@@ -1,7 +1,7 @@
 """Where the seconds of a small training go, beside a plain Hugging Face token-classification loop.
 
     python benchmarks/training_speed.py --data $WINGSPAN_DATA --encoder-folder $WINGSPAN_ENCODERS/all-MiniLM-L6-v2 \
-        --output benchmarks/results/training_speed.jsonl --commit $(git rev-parse --short HEAD)
+        --before ../older/src --output benchmarks/results/training_speed.jsonl --commit $(git rev-parse --short HEAD)
 
 Each recipe trains alone on the device, by turns with the plain loop, on the same sentences, in the same batches and
 the same precision, and predicts the same dev sentences after each epoch. `first` are the seconds of the first turn, in
@@ -9,8 +9,9 @@ which kernels may have to be prepared for every new length of a batch; the other
 plain loop has its pieces made once, as ours has; its tags are the outermost entities. Nothing synchronizes with the
 device for the sake of the clock: a stage has the seconds that the loop spends in it, and where the device is slower
 than the loop, the stage that waits for it has the waiting. A last training runs under torch's profiler, which counts
-launches and adds up what the device computes.
-One JSON line for each system and precision.
+launches and adds up what the device computes. `--before` names the source folder of an older version: it trains the
+same recipes in processes of its own, by turns with the others, which wait meanwhile.
+One JSON line for each system, version and precision.
 """
 
 from __future__ import annotations
@@ -18,19 +19,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
+from accelerate import Accelerator
+from accelerate.optimizer import AcceleratedOptimizer
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as Profiler  # noqa: N812  a class
@@ -91,11 +96,12 @@ class Stages:
             yield item
 
 
-class Round:
+class Round(NamedTuple):
     """One training: its seconds, those of its stages, and the steps it took."""
 
-    def __init__(self, seconds: float, stages: Mapping[str, float], steps: int) -> None:
-        self.seconds, self.stages, self.steps = seconds, stages, steps
+    seconds: float
+    stages: Mapping[str, float]
+    steps: int
 
 
 # Ours: the loop of `wingspan train`, from the fitted recipe to the last dev score
@@ -103,6 +109,8 @@ class Round:
 
 class Ours:
     """A recipe, trained from its start in each round."""
+
+    when = "after"
 
     def __init__(self, given: argparse.Namespace, recipe: str, precision: str) -> None:
         self.name, self.precision, self.dev, self.device = recipe, precision, given.dev_documents, given.device
@@ -142,20 +150,71 @@ class Ours:
 
 @contextmanager
 def watched(stages: Stages, learner: Any) -> Iterator[None]:
-    """Lets the functions that the loop calls add their seconds to the stages."""
+    """Lets the functions that the loop calls add their seconds to the stages, in older versions too."""
+    update = getattr(loop, "Update", None)
     places: list[tuple[str, Any, str]] = [
         ("batches", Collate, "__call__"),
         ("copy", loop, "Packed"),
         ("copy", loop, "tensors"),
         ("forward", learner, "forward"),
-        ("backward", loop.Update, "backward"),
-        ("optimizer", loop.Update, "step"),
+        ("backward", update or Accelerator, "backward"),
+        ("optimizer", update or AcceleratedOptimizer, "step"),
+        ("optimizer", AcceleratedOptimizer, "zero_grad"),
+        ("optimizer", Accelerator, "clip_grad_norm_"),
         ("dev", loop, "score"),
     ]
     with ExitStack() as stack:
         for stage, owner, name in places:
-            stack.enter_context(patch.object(owner, name, stages.timed(stage, getattr(owner, name))))
+            if hasattr(owner, name):
+                stack.enter_context(patch.object(owner, name, stages.timed(stage, getattr(owner, name))))
         yield
+
+
+class Before:
+    """A recipe as an older version trains it: in a process with its source folder, which is asked round by round."""
+
+    when = "before"
+
+    def __init__(self, given: argparse.Namespace, recipe: str, precision: str) -> None:
+        self.name, self.precision = recipe, precision
+        self.prepared: list[float] = []
+        options = {name: str(getattr(given, name)) for name in PASSED_ON}
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        one = [f"--recipes={recipe}", f"--precisions={precision}", "--answers"]
+        environment = {**os.environ, "PYTHONPATH": str(given.before)}
+        command = [sys.executable, __file__, *flags, *one]
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, env=environment, **pipes)
+
+    def asked(self, what: str) -> Any:
+        """The answer to `train`, or `profile`."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(what, file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def train(self) -> Round:
+        """One training."""
+        prepared, *round_ = self.asked("train")
+        self.prepared.append(prepared)
+        return Round(*round_)
+
+
+PASSED_ON = ("data", "encoder_folder", "corpus", "sentences", "dev", "epochs", "batch_size", "device")
+
+
+def answer(given: argparse.Namespace) -> None:
+    """Trains and profiles one recipe whenever a line on standard input says so; JSON lines on standard output."""
+    system = Ours(given, given.recipes, given.precisions)
+    answers = sys.stdout
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        if line.strip() == "train":
+            round_ = system.train()
+            found: Any = (system.prepared[-1], *round_)
+        else:
+            found = profile(system)
+        print(json.dumps(found), file=answers, flush=True)
 
 
 # The plain loop, as a tutorial has it
@@ -164,7 +223,7 @@ def watched(stages: Stages, learner: Any) -> Iterator[None]:
 class Plain:
     """AutoModelForTokenClassification, AdamW, a linear schedule, clipped gradients."""
 
-    name = PLAIN
+    name, when = PLAIN, "plain"
 
     def __init__(self, given: argparse.Namespace, like: Ours) -> None:
         made = like.fitted()
@@ -252,8 +311,10 @@ def wait(device: str) -> None:
 
 # Rows
 
+System = Ours | Before | Plain
 
-def measured(system: Ours | Plain, rounds: list[Round], given: argparse.Namespace) -> Row:
+
+def measured(system: System, rounds: list[Round], given: argparse.Namespace) -> Row:
     """The median of the rounds, by stage, in seconds of a whole training."""
     seconds = [round_.seconds for round_ in rounds]
     stages = {name: median(round_.stages[name] for round_ in rounds) for name in STAGES}
@@ -276,8 +337,11 @@ def measured(system: Ours | Plain, rounds: list[Round], given: argparse.Namespac
     }
 
 
-def profile(system: Ours | Plain) -> Row:
+def profile(system: System) -> Row:
     """Launches, copies, waits and computing of the device in one step, over steps that are not a training's first."""
+    if isinstance(system, Before):
+        measured_there: Row = system.asked("profile")
+        return measured_there
     found = Profiler(activities=[ProfilerActivity.CUDA])
     if isinstance(system, Ours):
         run = system.run(system.fitted(), ())
@@ -317,8 +381,11 @@ def rows(given: argparse.Namespace) -> Iterator[Row]:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     for precision in given.precisions.split(","):
-        ours = [Ours(given, recipe, precision) for recipe in given.recipes.split(",")]
-        systems: list[Ours | Plain] = [*ours]
+        recipes = given.recipes.split(",")
+        ours = [Ours(given, recipe, precision) for recipe in recipes]
+        systems: list[System] = [*ours]
+        if given.before is not None:
+            systems += [Before(given, recipe, precision) for recipe in recipes]
         if not given.no_plain:
             systems.append(Plain(given, ours[0]))
         Ours(in_small(given), ours[0].name, precision).train()  # loads what the device needs
@@ -327,7 +394,10 @@ def rows(given: argparse.Namespace) -> Iterator[Row]:
             row = measured(system, [turn[at] for turn in turns], given) | {"first": round(first[at].seconds, 3)}
             if given.device != "cpu":
                 row |= profile(system)
-            yield row
+            yield {**row, "when": system.when}
+        for system in systems:
+            if isinstance(system, Before):
+                system.process.communicate()  # without a further line it ends
 
 
 def main() -> None:
@@ -346,19 +416,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-plain", action="store_true", help="without the plain loop")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--when", default="after", help="the name of this version of the code")
+    parser.add_argument("--before", type=Path, help="the source folder of an older version to train beside this one")
+    parser.add_argument("--answers", action="store_true", help="the older version, called by the newer")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, help="JSON lines are added to this file")
     given = parser.parse_args()
     given.documents = gold(given.data / given.corpus, "train", limit=given.sentences)
     given.dev_documents = gold(given.data / given.corpus, "dev", limit=given.dev)
+    if given.answers:
+        answer(given)
+        return
     device = torch.cuda.get_device_name() if given.device != "cpu" else "cpu"
-    facts = {"when": given.when, "device": device, "versions": versions(), "commit": given.commit}
+    facts = {"device": device, "versions": versions(), "commit": given.commit}
     for row in rows(given):
         if given.output is not None:
             with given.output.open("a") as out:
                 out.write(json.dumps({**row, **facts}) + "\n")
-        print(json.dumps({"when": given.when, **row}), flush=True)
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

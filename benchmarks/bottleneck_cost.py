@@ -1,6 +1,6 @@
 """The cost of the bottleneck in prediction compared to the linear head: texts to entities, alternating in one process.
 
-python benchmarks/bottleneck.py --data $WINGSPAN_DATA --output benchmarks/results/bottleneck.jsonl
+python benchmarks/bottleneck_cost.py --data $WINGSPAN_DATA --output benchmarks/results/bottleneck_cost.jsonl
 
 Proposals give the bottleneck fewer spans; `compress_generate.py --systems supvib-proposals` says what F1 they cost.
 """
