@@ -54,8 +54,8 @@ def workspace(tmp_path, monkeypatch, folders):
         corpora = gather(*arguments)
         return Corpora(corpora.train[:6], corpora.dev[:2], corpora.test[:2])
 
-    def few_epochs(*arguments):
-        recipe = prepare(*arguments)
+    def few_epochs(*arguments, **options):
+        recipe = prepare(*arguments, **options)
         return replace(recipe, train=replace(recipe.train, epochs=min(2, recipe.train.epochs)))
 
     monkeypatch.setattr(corpora, "gather", few_documents)

@@ -78,6 +78,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path / "examples"}}).execute()
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in shown if output.output_type == "error"]
+    assert not [text for output in shown if "Warning" in (text := output.get("text", ""))]
     pages = [page for output in shown if "ws-text" in (page := output.get("data", {}).get("text/html", ""))]
     assert len(pages) == 2, "two documents show themselves"
     assert (tmp_path / "examples" / "runs" / "tutorial" / "model.safetensors").is_file()
