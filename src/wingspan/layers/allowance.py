@@ -46,6 +46,11 @@ class _Allowance(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.tensors, self.numbers = FREE_TENSORS, FREE_NUMBERS
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: nothing is compiled here, and torch would import its compiler just to skip it, which takes a second."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if any(argument.name == "device" for argument in func._schema.arguments):
