@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import bio_small_tables
 import claims
 import peers as race
 import scale_tables
@@ -611,6 +612,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "label-map": label_map,
     "label-map-disagreements": label_map_disagreements,
     "label-map-threshold": label_map_threshold,
+    "bio-small-tests": bio_small_tables.tests,
+    "bio-small-types": bio_small_tables.types,
+    "bio-small-compression": bio_small_tables.compression,
+    "bio-small-robustness": bio_small_tables.robustness,
+    "bio-small-costs": bio_small_tables.costs,
     "vectors-training": vector_tables.training,
     "vectors-nearest": vector_tables.neighbors,
     "vectors-opening": vector_tables.opening,
