@@ -14,6 +14,7 @@ import numpy as np
 
 from wingspan.answers import hugging_face
 from wingspan.batch import Collate, Inputs, batches, entities_found, gold_spans, narrowed
+from wingspan.box import located
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered, without_clashes
 from wingspan.evaluation.calibration import Calibration
@@ -98,15 +99,18 @@ class Recognizer:
     @classmethod
     def from_pretrained(
         cls,
-        name: str | Path,
+        name: str | Path | None = None,
         *,
         device: str | None = None,
         precision: str = "auto",
         parts: Sequence[str] = (),
         revision: str | None = None,
     ) -> Self:
-        """A model folder, an exported one, or a hub id. `parts` names modules of yours with parts of the recipe."""
-        folder = Path(name)
+        """A model folder, an exported one, a hub id, or `wingspan-bio-small`; without a name, that one.
+
+        `parts` names modules of yours with parts of the recipe.
+        """
+        folder = located(name)
         if (folder / GRAPH).exists():
             recipe, labels, engine, facts, calibration = open_exported(folder, device, precision)
             return cls(recipe, labels, engine, facts=facts, calibration=calibration)
@@ -398,7 +402,7 @@ def on_device(recipe: Recipe, learner: Learner, device: str | torch.device | Non
     return TorchEngine(recipe, learner, device, precision)
 
 
-load = Recognizer.from_pretrained  # `wingspan.load("runs/ncbi")`
+load = Recognizer.from_pretrained  # `wingspan.load()`, `wingspan.load("runs/ncbi")`
 
 
 # Joining fragments
