@@ -28,18 +28,20 @@ EXAMPLES = (
 
 
 def located(model: str | Path | None) -> Path:
-    """Where a model is: the installed one for its name or for None, else the path itself, whether it exists or not."""
-    return installed_model() if chosen(model) == NAME else Path(str(model))
+    """Where a model is: for None or its name the installed one, else the path itself, whether it exists or not."""
+    if model is not None and str(model) != NAME:
+        return Path(model)
+    folder = installed_model()
+    if model is None:
+        say_once()
+    return folder
 
 
-def chosen(model: str | Path | None) -> str:
-    """The name of a model; for None that of the installed one, which is said once."""
-    if model is not None:
-        return str(model)
-    if installed_folder() is None:
-        raise ValueError(f"no model is named, and {NAME} is not installed; name one, or in a checkout run: {HOW}")
-    say_once()
-    return NAME
+def chosen(model: str | None) -> str:
+    """The name of a model, which is that of the installed one where none is given."""
+    if model is None:
+        located(model)
+    return model or NAME
 
 
 @cache
@@ -59,7 +61,9 @@ def installed_model() -> Path:
     """The folder of the installed model, with exactly the files that are known to this version of Wingspan."""
     folder = installed_folder()
     if folder is None:
-        raise ValueError(f"{NAME} is not installed; in a checkout of Wingspan run: {HOW}")
+        raise ValueError(
+            f"{NAME} is not installed, and no other model is named; name one, or in a checkout of Wingspan run: {HOW}"
+        )
     if wrong := differences(folder, stored_object(PINS)):
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise ValueError(
