@@ -22,7 +22,7 @@ from wingspan.files import staged_folder
 from wingspan.labels import LabelSet, Thresholds, threshold_of
 from wingspan.model_folder import CALIBRATION, FACTS, calibration_of, facts_of
 from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
-from wingspan.recognizer.engine import Answer, Engine, Question, Read
+from wingspan.recognizer.engine import Answer, Engine, Question, Read, unsearched
 from wingspan.recognizer.exported import GRAPH, open_exported
 from wingspan.recognizer.tables import entity_table
 from wingspan.text import Document, Entity, Sentence
@@ -114,13 +114,15 @@ class Recognizer:
         if (folder / GRAPH).exists():
             recipe, labels, engine, facts, calibration = open_exported(folder, device, precision)
             return cls(recipe, labels, engine, facts=facts, calibration=calibration)
-        import wingspan.checkpoint as checkpoint
+        with unsearched(lasting=True):  # the search took a quarter of the time, most of which goes into imports
+            import wingspan.checkpoint as checkpoint
 
-        if not folder.is_dir():
-            folder = checkpoint.download(str(name), revision)
-        recipe, labels, learner = checkpoint.load(folder, parts)
-        facts, calibration = facts_of(folder), calibration_of(folder)
-        return cls(recipe, labels, learner, device=device, precision=precision, facts=facts, calibration=calibration)
+            if not folder.is_dir():
+                folder = checkpoint.download(str(name), revision)
+            recipe, labels, learner = checkpoint.load(folder, parts)
+            facts, calibration = facts_of(folder), calibration_of(folder)
+            own: dict[str, Any] = {"facts": facts, "calibration": calibration}
+            return cls(recipe, labels, learner, device=device, precision=precision, **own)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
