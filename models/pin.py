@@ -5,6 +5,7 @@ is written, and the exit code is 1 where the list and the folder differ.
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def main() -> None:
         sys.exit(f"{MODEL}: {', '.join(wrong)}; run: python models/pin.py" if wrong else 0)
     if sys.argv[1:]:
         sys.exit(__doc__)
+    shutil.rmtree(ROOT / "models" / NAME / "build", ignore_errors=True)  # files of an older model would be packed again
     found = pin()
     size = sum((MODEL / name).stat().st_size for name in found)
     print(f"{PINS.relative_to(ROOT)}: {len(found)} files, {size / 1e6:.1f} MB")
