@@ -37,6 +37,16 @@ def test_text_corpora_and_scores_import_no_torch():
     assert found.stdout.strip() == "False"
 
 
+def test_a_model_without_a_transformer_loads_without_transformers_and_without_the_compiler():
+    model = Path(__file__).parent / "frozen" / "models" / "baseline"
+    code = (
+        f"import sys, wingspan; wingspan.load({str(model)!r}, device='cpu').predict('Aspirin.'); "
+        "print({'transformers', 'torch._dynamo', 'sympy'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
 def test_a_class_name_has_one_meaning():
     names = Counter(
         node.name

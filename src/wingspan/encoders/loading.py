@@ -2,6 +2,7 @@
 
 Transformers is given a checked configuration and the weights, never a folder to find things in: a configuration can
 name code, kernels, quantizers or other repositories, and which of them are fetched depends on the installed packages.
+Its import takes half a second and is left to the functions that need it: models without a Transformer do not.
 """
 
 import hashlib
@@ -18,11 +19,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-import transformers
 from huggingface_hub import constants, snapshot_download
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers.utils import logging as transformers_logging
 
 from wingspan.files import brief, check_model_folder, check_size, stored_object
 from wingspan.layers.allowance import allowance, weights_of
@@ -46,6 +45,8 @@ KERNEL_LOADERS = re.compile(r"\b(get_kernel|lazy_load_kernel)\(")
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silences warnings and progress bars of transformers: loading a base model without its pooler is intended."""
+    from transformers.utils import logging as transformers_logging
+
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -135,6 +136,8 @@ def base_weights(folder: Path) -> dict[str, Tensor]:
 
 def open_config(folder: Path) -> Any:
     """The configuration of a base model, without what could bring in code, and with numbers that a model can have."""
+    import transformers
+
     path = folder / "config.json"
     settings = plain_settings(stored_object(path), path)
     check_tokenizer_class(settings.get("tokenizer_class"), path)
@@ -158,6 +161,8 @@ def plain_settings(value: Any, path: Path, key: str = "") -> Any:
 
 def check_model_type(kind: Any, path: Path) -> None:
     """Refuses what transformers does not know, and models whose own code fetches kernels."""
+    import transformers
+
     if not isinstance(kind, str) or kind not in transformers.CONFIG_MAPPING:
         raise ValueError(f"{path}: transformers knows no model_type {str(kind)[:40]!r}")
     for model in classes_for(transformers.CONFIG_MAPPING[kind]):
@@ -167,6 +172,8 @@ def check_model_type(kind: Any, path: Path) -> None:
 
 def classes_for(kind: type) -> list[Any]:
     """The models of a type of configuration; T5 and similar ones have one without decoder, which comes first."""
+    import transformers
+
     mappings = (transformers.MODEL_FOR_TEXT_ENCODING_MAPPING, transformers.MODEL_MAPPING)
     found = [mapping.get(kind, None) for mapping in mappings]
     return [model for known in found for model in (known if isinstance(known, tuple) else (known,)) if model]
@@ -186,6 +193,8 @@ def build(config: Any, weights: Mapping[str, Tensor], dtype: torch.dtype, **opti
 
 def open_tokenizer(folder: Path, config: Any = None) -> Any:
     """The tokenizer of a model, whatever it encodes for; transformers makes an empty one of no files: refused."""
+    import transformers
+
     path = folder / "tokenizer_config.json"
     for file in [file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)]:
         check_size(file)
@@ -203,6 +212,8 @@ def open_tokenizer(folder: Path, config: Any = None) -> Any:
 
 def check_tokenizer_class(name: Any, path: Path) -> None:
     """Transformers would call `from_pretrained` of any of its classes, some of which ask to run code."""
+    import transformers
+
     known = getattr(transformers, name, None) if isinstance(name, str) else name
     if known is not None and not (inspect.isclass(known) and issubclass(known, transformers.PreTrainedTokenizerBase)):
         raise ValueError(f"{path}: tokenizer_class {str(name)[:40]!r} is no tokenizer")

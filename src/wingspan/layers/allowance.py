@@ -48,6 +48,11 @@ class _Allowance(TorchDispatchMode):
         self.tensors, self.numbers = FREE_TENSORS, FREE_NUMBERS
         self.draws = draws
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: nothing is compiled here, and torch would import its compiler just to skip it, which takes a second."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in DRAWS and not self.draws:
