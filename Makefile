@@ -13,8 +13,8 @@ test: .venv/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks models
+	$(BIN)/ruff format --check src tests benchmarks models
 
 types: .venv/.installed-dev
 	$(BIN)/mypy
@@ -34,9 +34,10 @@ fuzz: .venv/.installed-dev
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
+.venv/.installed: pyproject.toml constraints.txt models/wingspan-bio-small/pyproject.toml | .venv/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt "torch==2.13.0"
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet --editable models/wingspan-bio-small
 	touch $@
 
 .venv/.installed-dev: .venv/.installed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import wingspan
 from trainings import entities, untrained
@@ -37,6 +38,17 @@ def test_labels_with_odd_names_survive(tmp_path):
     again = wingspan.load(tmp_path)
     assert again.labels == model.labels
     assert entities(again.predict(TEXT, threshold=0.05)) == entities(model.predict(TEXT, threshold=0.05)) != [[]]
+
+
+def test_weights_in_half_precision_are_computed_with_in_full(saved_bert, tmp_path):
+    folder = Path(shutil.copytree(saved_bert, tmp_path / "model"))
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: value.half() for name, value in weights.items()}, folder / "model.safetensors")
+    assert (folder / "model.safetensors").stat().st_size < 0.6 * (saved_bert / "model.safetensors").stat().st_size
+    half, full = wingspan.load(folder, device="cpu"), wingspan.load(saved_bert, device="cpu")
+    assert {value.dtype for value in half.learner.parameters()} == {torch.float32}
+    full.learner.load_state_dict({name: value.half().float() for name, value in full.learner.state_dict().items()})
+    assert entities(half.predict(TEXT, threshold=0.05)) == entities(full.predict(TEXT, threshold=0.05)) != [[]]
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -11,8 +11,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from boxes import PLACE
 
 import wingspan
+from wingspan.box import FOLDER, NAME, PACKAGE, installed_folder
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -49,6 +51,27 @@ def test_wheel_and_source_archive_hold_the_whole_package(tmp_path):
         assert {f"{stem}/src/{name}" for name in sources()} <= set(archive.getnames())
 
 
+def test_the_model_is_a_package_of_data_that_needs_nothing(tmp_path):
+    pytest.importorskip("build")
+    pytest.importorskip("setuptools")
+    copy = tmp_path / "copy"
+    shutil.copytree(PLACE, copy, ignore=shutil.ignore_patterns(FOLDER, "*.egg-info", "build", "__pycache__"))
+    shutil.copytree(ROOT / "tests" / "frozen" / "models" / "baseline-pretrained", copy / PACKAGE / FOLDER)
+    files = {path.relative_to(copy).as_posix() for path in (copy / PACKAGE).rglob("*") if path.is_file()}
+    assert f"{PACKAGE}/{FOLDER}/encoder/config.json" in files  # folders inside of it, too
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", copy]
+    subprocess.run(command, check=True, capture_output=True)
+    stem = f"{PACKAGE}-{tomllib.loads((PLACE / 'pyproject.toml').read_text(encoding='utf-8'))['project']['version']}"
+    with zipfile.ZipFile(tmp_path / "dist" / f"{stem}-py3-none-any.whl") as wheel:
+        assert {name for name in wheel.namelist() if ".dist-info/" not in name} == files
+        facts = wheel.read(f"{stem}.dist-info/METADATA").decode()
+        assert not [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
+    assert f"\nName: {NAME}\n" in facts
+    assert "Requires-Dist" not in facts
+    with tarfile.open(tmp_path / "dist" / f"{stem}.tar.gz") as archive:
+        assert {f"{stem}/{name}" for name in files} <= set(archive.getnames())
+
+
 def test_one_version_is_everywhere():
     assert PROJECT["dynamic"] == ["version"]
     assert f"\nversion: {wingspan.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
@@ -75,10 +98,12 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     notebook = nbformat.read(ROOT / "examples" / "tutorial.ipynb", as_version=4)
+    if installed_folder() is None:  # nothing for the first cell to show
+        notebook.cells[1].source = "import wingspan"
     client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path / "examples"}}).execute()
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in shown if output.output_type == "error"]
     assert not [text for output in shown if "Warning" in (text := output.get("text", ""))]
     pages = [page for output in shown if "ws-text" in (page := output.get("data", {}).get("text/html", ""))]
-    assert len(pages) == 2, "two documents show themselves"
+    assert len(pages) == 2 + (installed_folder() is not None), "so many documents show themselves"
     assert (tmp_path / "examples" / "runs" / "tutorial" / "model.safetensors").is_file()

@@ -21,7 +21,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.evaluation.calibration import Calibration
 from wingspan.recognizer import ON_CPU, Recognizer, least_chances
 from wingspan.recognizer.documents import PartialDocument
-from wingspan.recognizer.torch_engine import unsearched
+from wingspan.recognizer.engine import unsearched
 from wingspan.text import Document, Entity, Sentence, Span
 
 TEXTS = [document.text for document in dev_documents(6)] + ["", "Aspirin.", " \n\t ", "BRCA1 in the cell . " * 30]
@@ -303,6 +303,21 @@ def test_while_a_gpu_works_nobody_looks_for_cycles():
         assert not gc.isenabled()  # as the user has it
     finally:
         gc.enable()
+
+
+def test_what_lasts_is_not_searched_at_once():
+    with unsearched(lasting=True):
+        made = [[] for _ in range(5000)]
+    assert not {id(each) for each in made} & {id(each) for young in (0, 1) for each in gc.get_objects(young)}
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    gc.freeze()  # as a server does before it forks
+    try:
+        with unsearched(lasting=True):
+            pass
+        assert gc.get_freeze_count() > 5000  # it stays as it was
+    finally:
+        gc.unfreeze()
 
 
 def test_fragments_and_types_that_are_read_later_are_the_same(request):

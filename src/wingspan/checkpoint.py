@@ -68,7 +68,7 @@ def load(
     with reading_weights(folder / weights):
         size = weights_in(folder / weights)
     try:
-        with allowance(size):
+        with allowance(size, draws=False):  # which took as long as reading the weights
             encoder = part.func.rebuild(folder, **part.keywords)
             learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
     except Exception as error:  # parts with wrong settings raise anything

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from boxes import uninstall
 from hostile import changed, written
 
 import wingspan
@@ -138,14 +139,15 @@ def test_ents_are_filled_only_where_nothing_overlaps(nlp, monkeypatch):
     assert (len(doc.ents), len(doc.spans["sc"])) == (1, 2)
 
 
-def test_settings():
+def test_settings(monkeypatch):
     nlp = pipeline(spans_key="found", ents=False, threshold=0.3, overlap="flat")
     doc = nlp(TEXTS[3])
     assert [*doc.spans] == ["found"]
     assert doc.ents == ()
     with pytest.raises(ValueError, match="overlap is 'other'"):
         pipeline(overlap="other")("A text.")
-    with pytest.raises(ValueError, match="give the component a model"):
+    uninstall(monkeypatch)
+    with pytest.raises(ValueError, match="no other model is named"):
         pipeline(model="")("A text.")
     with pytest.raises(ValueError, match="neither a model folder nor a hub id"):
         pipeline(model="/no/such/model")("A text.")

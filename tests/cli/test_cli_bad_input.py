@@ -149,8 +149,6 @@ def test_bad_input_of_predict(shell, tmp_path):
     assert not (tmp_path / "x").exists()
     _, err = shell("predict", "text", *options, "--threshold", "7", code=2)
     assert "Invalid value for '--threshold'" in err
-    err = shell.refuses("predict", "text")
-    assert "--model" in err
 
 
 def test_a_failed_prediction_leaves_no_half_file(shell, tmp_path):

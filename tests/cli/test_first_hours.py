@@ -100,7 +100,7 @@ def test_evaluate_without_a_model_says_what_it_needs(shell):
 def test_predict_takes_the_model_first_too(shell):
     text = "Mutations in TGFB1 cause lung fibrosis."
     assert shell("predict", shell.model, text) == shell("predict", text, "--model", shell.model)
-    assert "wingspan predict INPUT --model MODEL" in shell.refuses("predict", text)
+    assert "wingspan predict MODEL INPUT" in shell.refuses("predict", shell.model)
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,38 @@ def test_a_narrow_screen_and_the_dark(opened, width, scheme):
     assert page.said == []
 
 
+def test_it_opens_with_an_example_that_can_be_cleared(opened, models):
+    with listening(models, Settings(example=TEXT)) as (at, _):
+        page = opened(at=at)
+        page.page.wait_for_selector("article.doc")
+        assert page.page.input_value("#text") == TEXT
+        assert sorted(chips(page)) == tips(models["one"].predict(TEXT)[0])
+        page.page.click("#clear")
+        assert page.page.input_value("#text") == ""
+        assert page.page.locator("article.doc").count() == 0
+        assert [page.page.is_hidden(part) for part in ("#view", "#grid", "#files")] == [True] * 3
+        assert page.page.text_content("#status") == ""
+        assert page.page.evaluate("document.activeElement.id") == "text"
+        ask(page, "A gene .")
+        page.page.click("#example")
+        page.page.wait_for_selector("article .ws-text:has-text('Aspirin')")
+        assert page.page.input_value("#text") == TEXT
+        assert page.said == []
+    page = opened()
+    page.page.wait_for_selector("#model option", state="attached")
+    assert page.page.input_value("#text") == ""
+
+
+def test_an_example_waits_for_the_key(opened, models):
+    with listening(models, Settings(api_key="k", example=TEXT)) as (at, _):
+        page = opened(at=at)
+        page.page.wait_for_selector("#locked:visible")
+        page.page.fill("#key", "k")
+        page.page.press("#key", "Enter")
+        page.page.wait_for_selector("article.doc")
+        assert page.page.input_value("#text") == TEXT
+
+
 def test_the_keyboard_alone(opened):
     page = opened()
     keys = page.page.keyboard
@@ -241,7 +273,7 @@ def test_the_keyboard_alone(opened):
         seen.append(page.page.evaluate(focused))
         if page.page.evaluate("document.activeElement.matches('.doc .ws-chip')"):
             break
-    assert {"find", "choose", "example", "model", "other", "own", "format", "download", "grid"} <= set(seen)
+    assert {"find", "choose", "example", "clear", "model", "other", "own", "format", "download", "grid"} <= set(seen)
     assert "score 0." in page.page.text_content("#tip")
     keys.press("Enter")
     page.page.wait_for_selector(".cells td")

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
 _FENCE = re.compile(r"```(\w*)\s*")
-_NOTE = re.compile(r"<!-- (parsed only|file): (.+?) -->")
+_NOTE = re.compile(r"<!-- (parsed only|file|terminal): (.+?) -->")
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 

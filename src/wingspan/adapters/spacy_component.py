@@ -52,7 +52,7 @@ def make_component(
     device: str | None,
     precision: str,
 ) -> EntitySpans:
-    """A component with a model folder or a hub id."""
+    """A component with a model folder, a hub id, or the installed model."""
     return EntitySpans(model, spans_key, ents, threshold, overlap, dataset, device, precision)
 
 
@@ -78,18 +78,16 @@ class EntitySpans:
         # is loaded after that, by `from_disk`
         self._recognizer = self._load(model) if model and Path(model).is_dir() else None
 
-    def _load(self, model: str | Path) -> Recognizer:
+    def _load(self, model: str | Path | None) -> Recognizer:
         from wingspan.recognizer import load
 
         return load(model, **self.where)
 
     @property
     def recognizer(self) -> Recognizer:
-        """The model; one from the hub is fetched when it is first used."""
+        """The model, without a name the installed one; what is no folder is looked for when it is first used."""
         if self._recognizer is None:
-            if not self.model:
-                raise ValueError("give the component a model: nlp.add_pipe('wingspan', config={'model': 'FOLDER'})")
-            self._recognizer = self._load(self.model)
+            self._recognizer = self._load(self.model or None)
         return self._recognizer
 
     def __call__(self, doc: Doc) -> Doc:

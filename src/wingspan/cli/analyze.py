@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from wingspan.box import located
 from wingspan.cli import app
 from wingspan.cli.compare import name_systems, read_systems
 from wingspan.cli.options import BatchSize, Device, Json, NoProgress, Parts, Threads, pairs, trusted, use_threads
@@ -40,7 +41,7 @@ Step = Callable[[str], object]
 )
 def analyze(
     output: Annotated[Path, typer.Option(help="Folder for report.html, figures, tables and predictions.")],
-    model: Annotated[str | None, typer.Argument(help="A model folder or hub id.")] = None,
+    model: Annotated[str | None, typer.Argument(help="A model folder, a hub id, or wingspan-bio-small.")] = None,
     corpus: Annotated[Path | None, typer.Argument(help="The corpus with the right entities, in any format.")] = None,
     gold: Annotated[Path | None, typer.Option(help="Without MODEL: the corpus with the right entities.")] = None,
     predicted: Annotated[
@@ -128,7 +129,7 @@ def analyze(
                 drops = drops_of(predict, truth[::every], predicted=found[::every], seed=seed)
                 sections.append(robustness_chapter(drops, len(truth[::every])))
             sections += inner_chapters(
-                recognizer, Path(model), truth, plan, output, options, step, batch_size, skip_representation
+                recognizer, located(model), truth, plan, output, options, step, batch_size, skip_representation
             )
             title, sources = f"{recipe.name} on {corpus.stem}", {"model": str(model), "corpus": corpus.name}
         elif model is None and corpus is None and gold is not None and predicted:

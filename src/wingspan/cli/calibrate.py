@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from wingspan.box import NAME
 from wingspan.cli import app
 from wingspan.cli.options import BatchSize, Device, Json, OneFormat, Parts, Threads, trusted, use_threads
 from wingspan.evaluation import calibration
@@ -45,7 +46,7 @@ class Calibrated:
 
 @app.command(epilog="Example: wingspan calibrate runs/mine dev.jsonl --thresholds f1")
 def calibrate(
-    model: Annotated[str, typer.Argument(help="A model folder; a hub id needs --output.")],
+    model: Annotated[str, typer.Argument(help="A model folder; a hub id or wingspan-bio-small needs --output.")],
     dev: Annotated[Path, typer.Argument(help="Gold documents that it was not trained on.")],
     output: Annotated[Path | None, typer.Option(help="Folder for the calibrated model; by default the same.")] = None,
     thresholds: Annotated[
@@ -65,7 +66,7 @@ def calibrate(
     from wingspan.training.finish import fit_calibration
 
     use_threads(threads)
-    if output is None and not Path(model).is_dir():
+    if output is None and (model == NAME or not Path(model).is_dir()):
         raise ValueError(f"{model}: only a model folder can be calibrated in its place; give --output FOLDER")
     precision = None
     if thresholds not in (None, "f1"):

@@ -34,7 +34,7 @@ def evaluate(
         list[str],
         typer.Argument(metavar="MODEL CORPUS", help="A model and the gold corpus; or the corpus alone, with --model."),
     ],
-    model: Annotated[str | None, typer.Option(help="A model folder or hub id.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model folder, a hub id, or wingspan-bio-small.")] = None,
     format: options.OneFormat = None,
     dataset: options.Dataset = None,
     label_map: Annotated[

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from wingspan.box import NAME
 from wingspan.corpora.leaks import OnLeak
 
 LEAK_OPTION = typer.Option(help="Training documents that are in dev or test: drop them, stop, or train on them.")
 OnLeakOption = Annotated[OnLeak, LEAK_OPTION]
 RecipeName = Annotated[str, typer.Argument(help="NAME, NAME/VARIANT, auto, or your own file with recipe().")]
-ModelName = Annotated[str, typer.Argument(help="A model folder or hub id.")]
+ModelName = Annotated[str, typer.Argument(help="A model folder, a hub id, or wingspan-bio-small.")]
 GoldCorpus = Annotated[Path, typer.Argument(help="The corpus with the right entities, in any format.")]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing", help="Gold documents without prediction count as predicted empty.")
@@ -40,8 +41,8 @@ Json = Annotated[Path | None, typer.Option(help="Write the figures to this file;
 
 
 def is_model(place: str | Path) -> bool:
-    """Whether a folder holds a model."""
-    return any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
+    """Whether a folder holds a model, or the installed model is named."""
+    return str(place) == NAME or any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
 
 
 def use_threads(threads: int | None) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
 from wingspan.answers import model_version
+from wingspan.box import chosen
 from wingspan.cli import app
 from wingspan.cli.options import (
     ComputeIn,
@@ -56,7 +57,10 @@ SUFFIXES = (".txt", ".jsonl", ".json", ".gz", ".ann", ".conll")  # of arguments 
 @app.command(epilog="Example: wingspan predict 'Familial breast cancer.' --model runs/mine")
 def predict(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="A text, files, a folder, or - for lines.")],
-    model: Annotated[str | None, typer.Option(help="A model folder or hub id; or put the folder first.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A model folder or hub id, or put the folder first; otherwise wingspan-bio-small."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write documents here; otherwise show them, or print JSON lines in a pipe.")
     ] = None,
@@ -103,13 +107,13 @@ def predict(
         raise ValueError("--to and --lossy are about the file of --output; give one, or leave them out")
     if model is None and is_model(inputs[0]) and len(inputs) > 1:
         model, *inputs = inputs
-    if model is None:
-        raise ValueError("give the model too: wingspan predict INPUT --model MODEL, or MODEL INPUT")
+    if model is None and is_model(inputs[0]):
+        raise ValueError(f"{inputs[0]} is a model; give a text or files too: wingspan predict MODEL INPUT")
     if engine is not None and output is not None:
         from wingspan.scale import Job
 
         files = tuple(str(path.resolve()) for path in parts or ())
-        job = Job(model, device, precision, files, batch_size, threshold, overlap, dataset, threads or 1)
+        job = Job(chosen(model), device, precision, files, batch_size, threshold, overlap, dataset, threads or 1)
         where = {"engine": engine, "workers": workers, "address": address, "text": text or "text"}
         predict_at_scale(job, inputs, output, where, no_progress)
         return

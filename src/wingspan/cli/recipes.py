@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wingspan.cli import app
-from wingspan.cli.options import Json, ModelName, Parts, trusted
+from wingspan.cli.options import Json, Parts, trusted
 from wingspan.views.console import say, write_json
 
 
@@ -38,7 +38,11 @@ def recipes(name: Annotated[str | None, typer.Argument(help="Show this recipe wi
 
 
 @app.command(epilog="Example: wingspan info runs/mine")
-def info(model: ModelName, json: Json = None, parts: Parts = None) -> None:
+def info(
+    model: Annotated[str | None, typer.Argument(help="A model folder or hub id; otherwise wingspan-bio-small.")] = None,
+    json: Json = None,
+    parts: Parts = None,
+) -> None:
     """Describes a model: system, labels, limits, scores."""
     facts = describe_model(model, trusted(parts))
     if json is not None:
@@ -49,7 +53,7 @@ def info(model: ModelName, json: Json = None, parts: Parts = None) -> None:
             say(Console(), line)
 
 
-def describe_model(model: str | Path, parts: Sequence[str] = ()) -> dict[str, Any]:
+def describe_model(model: str | Path | None, parts: Sequence[str] = ()) -> dict[str, Any]:
     """The model's recipe, labels, size and facts about its training, as plain data."""
     from wingspan.recipe import Recipe
     from wingspan.recipe_json import as_json

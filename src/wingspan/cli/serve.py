@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from wingspan.box import EXAMPLES, chosen
 from wingspan.cli import app
 from wingspan.cli.options import ComputeIn, Device, Parts, Threads, trusted, use_threads
 from wingspan.serving import KEY_VARIABLE, Settings
@@ -28,7 +29,10 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 @app.command(epilog="Example: wingspan serve runs/mine, then open http://127.0.0.1:8000")
 def serve(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model folders or hub ids, or NAME=FOLDER.")],
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="Model folders or hub ids, or NAME=FOLDER; otherwise wingspan-bio-small."),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 for a free one.")] = 8000,
     api_key: Annotated[
@@ -63,6 +67,7 @@ def serve(
         time_limit=time_limit,
         queue=queue,
         batch_tokens=batch_tokens,
+        example=None if models else " ".join(EXAMPLES),
     )
     try:
         import uvicorn
@@ -75,7 +80,8 @@ def serve(
     loading: dict[str, Any] = {"device": device, "precision": precision}
     check_address(host, port)
     use_threads(threads)
-    loaded = load_models(named(models), parts, **loading)  # whatever is wrong with a model is said here, once
+    places = named(models or [chosen(None)])
+    loaded = load_models(places, parts, **loading)  # whatever is wrong with a model is said here, once
     console = Console(stderr=True)
     if host not in LOCAL and settings.api_key is None:
         say(console, f"note: everybody who reaches {host} may ask; set a key in {KEY_VARIABLE} to change that")
@@ -91,7 +97,7 @@ def serve(
         uvicorn.run(service(loaded, settings), **options)
         return
     del loaded  # each process loads its own
-    start = {"models": named(models), "parts": list(map(str, parts or [])), "threads": threads, **loading}
+    start = {"models": places, "parts": list(map(str, parts or [])), "threads": threads, **loading}
     os.environ[START] = json.dumps({"start": start, "settings": asdict(settings)})
     uvicorn.run("wingspan.cli.serve:from_environment", factory=True, workers=processes, **options)
 

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 FACTOR = 8  # decoders, poolers and heads are built and thrown away
 FREE_TENSORS, FREE_NUMBERS = 1_000, 50_000_000
+DRAWS = (torch.ops.aten.normal_.default, torch.ops.aten.uniform_.default)
 
 
 class WeightCount(NamedTuple):
@@ -42,9 +43,10 @@ def counted_sizes(shapes: Iterable[torch.Size]) -> WeightCount:
 class _Allowance(TorchDispatchMode):
     """Counts the tensors that are created, before they take memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, draws: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tensors, self.numbers = FREE_TENSORS, FREE_NUMBERS
+        self.draws = draws
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -53,6 +55,8 @@ class _Allowance(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func in DRAWS and not self.draws:
+            return args[0].zero_()
         if any(argument.name == "device" for argument in func._schema.arguments):
             plan = {name: value for name, value in kwargs.items() if name != "generator"}
             planned = func(*args, **{**plan, "device": torch.device("meta")})
@@ -67,14 +71,19 @@ _active: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
 
 
 @contextmanager
-def allowance(weights: WeightCount) -> Iterator[None]:
-    """While it lasts, only a model of about this size can be built; inside another allowance, that one grows."""
+def allowance(weights: WeightCount, *, draws: bool = True) -> Iterator[None]:
+    """While it lasts, only a model of about this size can be built; inside another allowance, that one grows.
+
+    Without `draws` no random weights are drawn: those that are read afterwards take their places.
+    """
     outer = _active.get()
-    allowed = outer or _Allowance()
+    allowed = outer or _Allowance(draws)
     allowed.tensors += FACTOR * weights.tensors
     allowed.numbers += FACTOR * weights.numbers
     if outer is not None:
+        before, outer.draws = outer.draws, draws
         yield
+        outer.draws = before
         return
     token = _active.set(allowed)
     try:

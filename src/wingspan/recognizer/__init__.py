@@ -14,6 +14,7 @@ import numpy as np
 
 from wingspan.answers import hugging_face
 from wingspan.batch import Collate, Inputs, batches, entities_found, gold_spans, narrowed
+from wingspan.box import located
 from wingspan.corpora.segment import place, segment_all, segment_rows
 from wingspan.decoding import Linkable, Overlap, entities_joined, join_nearest, resolve, tempered, without_clashes
 from wingspan.evaluation.calibration import Calibration
@@ -21,7 +22,7 @@ from wingspan.files import staged_folder
 from wingspan.labels import LabelSet, Thresholds, threshold_of
 from wingspan.model_folder import CALIBRATION, FACTS, calibration_of, facts_of
 from wingspan.recognizer.documents import PartialDocument, Text, UntypedDocument, as_document, finished
-from wingspan.recognizer.engine import Answer, Engine, Question, Read
+from wingspan.recognizer.engine import Answer, Engine, Question, Read, unsearched
 from wingspan.recognizer.exported import GRAPH, open_exported
 from wingspan.recognizer.tables import entity_table
 from wingspan.text import Document, Entity, Sentence
@@ -98,25 +99,30 @@ class Recognizer:
     @classmethod
     def from_pretrained(
         cls,
-        name: str | Path,
+        name: str | Path | None = None,
         *,
         device: str | None = None,
         precision: str = "auto",
         parts: Sequence[str] = (),
         revision: str | None = None,
     ) -> Self:
-        """A model folder, an exported one, or a hub id. `parts` names modules of yours with parts of the recipe."""
-        folder = Path(name)
+        """A model folder, an exported one, a hub id, or `wingspan-bio-small`; without a name, that one.
+
+        `parts` names modules of yours with parts of the recipe.
+        """
+        folder = located(name)
         if (folder / GRAPH).exists():
             recipe, labels, engine, facts, calibration = open_exported(folder, device, precision)
             return cls(recipe, labels, engine, facts=facts, calibration=calibration)
-        import wingspan.checkpoint as checkpoint
+        with unsearched(lasting=True):  # the search took a quarter of the time, most of which goes into imports
+            import wingspan.checkpoint as checkpoint
 
-        if not folder.is_dir():
-            folder = checkpoint.download(str(name), revision)
-        recipe, labels, learner = checkpoint.load(folder, parts)
-        facts, calibration = facts_of(folder), calibration_of(folder)
-        return cls(recipe, labels, learner, device=device, precision=precision, facts=facts, calibration=calibration)
+            if not folder.is_dir():
+                folder = checkpoint.download(str(name), revision)
+            recipe, labels, learner = checkpoint.load(folder, parts)
+            facts, calibration = facts_of(folder), calibration_of(folder)
+            own: dict[str, Any] = {"facts": facts, "calibration": calibration}
+            return cls(recipe, labels, learner, device=device, precision=precision, **own)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the model folder: safetensors and JSON, nothing that has to be unpickled."""
@@ -398,7 +404,7 @@ def on_device(recipe: Recipe, learner: Learner, device: str | torch.device | Non
     return TorchEngine(recipe, learner, device, precision)
 
 
-load = Recognizer.from_pretrained  # `wingspan.load("runs/ncbi")`
+load = Recognizer.from_pretrained  # `wingspan.load()`, `wingspan.load("runs/ncbi")`
 
 
 # Joining fragments

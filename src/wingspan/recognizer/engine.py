@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from wingspan.batch import Found, Gold, Inputs, Tokenize
@@ -72,3 +74,27 @@ class Engine(ABC):
     def learner(self) -> Learner:
         """The weights, for those who train or look into a model."""
         raise ValueError("an exported model predicts and does nothing else; use the model folder that it was made from")
+
+
+_searching = Lock()  # held by the thread that lets Python's collector wait
+
+
+@contextmanager
+def unsearched(*, lasting: bool = False) -> Iterator[None]:
+    """Python does not look for reference cycles meanwhile, where there are none and it would go through all objects.
+
+    Of several threads one makes it wait, and not for longer than a pool, so that it gets its turn in between. What is
+    `lasting` counts as old afterwards, and is not searched at once.
+    """
+    if not gc.isenabled() or not _searching.acquire(blocking=False):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if lasting and not gc.get_freeze_count():  # nobody else has frozen anything
+            gc.freeze()
+            gc.unfreeze()  # which makes everything old
+        gc.enable()
+        _searching.release()

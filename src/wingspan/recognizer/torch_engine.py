@@ -1,9 +1,7 @@
 """A trained model on a device: inputs to tensors, through the model, and back."""
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from threading import Lock
 from typing import Any
 
 import torch
@@ -11,7 +9,7 @@ import torch
 from wingspan.decoding import Linkable
 from wingspan.model import Packed, fetch, tensors
 from wingspan.recipe import Learner, Recipe
-from wingspan.recognizer.engine import Answer, Engine, Question, Read
+from wingspan.recognizer.engine import Answer, Engine, Question, Read, unsearched
 from wingspan.recognizer.precision import Precision, computing_in, lower, number_type
 
 
@@ -65,26 +63,6 @@ class TorchEngine(Engine):
                 fragments, left, right, distance = links.read_fragments(states, question.least_chances, **room)
                 linkable = Linkable(fragments, left, right, distance, inside.core, temperature)
         return Answer(fetch(Read(inside, found, linkable)), states)
-
-
-_searching = Lock()  # held by the thread that lets Python's collector wait
-
-
-@contextmanager
-def unsearched() -> Iterator[None]:
-    """Python does not look for reference cycles meanwhile; entities have none, and it would go through all of them.
-
-    Of several threads one makes it wait, and not for longer than a pool, so that it gets its turn in between.
-    """
-    if not gc.isenabled() or not _searching.acquire(blocking=False):
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        _searching.release()
 
 
 def usable_device(name: str | torch.device | None) -> torch.device:

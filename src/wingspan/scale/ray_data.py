@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from wingspan.box import NAME
 from wingspan.files import CorpusError, brief
 from wingspan.scale import Batch, Columns, Job, Predictor
 from wingspan.scale.run import ON_CPU, ON_GPU
@@ -80,7 +81,8 @@ def predicted_files(
 ) -> Iterator[tuple[Source, Tally | str]]:
     """Predicts files with actors; all nodes have to see them under the same names."""
     ray = connected(address)
-    job = replace(job, model=str(Path(job.model).resolve()) if Path(job.model).is_dir() else job.model)
+    if job.model != NAME and Path(job.model).is_dir():
+        job = replace(job, model=str(Path(job.model).resolve()))
     rows = [{"number": number, **asdict(absolute(source))} for number, source in enumerate(sources)]
     files = ray.data.from_items(
         [{name: str(value) for name, value in row.items()} for row in rows], override_num_blocks=len(rows)

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 from filelock import FileLock, Timeout
 
+from wingspan.box import located
 from wingspan.files import CorpusError, atomic_write, check_model_folder, read_json
 from wingspan.scale import Batch, Job, RowKind
 from wingspan.scale.sources import Source, Tally, find_sources, is_corpus
@@ -187,7 +188,7 @@ def keep_record(job: Job, text: str, folder: Path) -> None:
 
 def fingerprint(model: str) -> str:
     """A name for the content of a model folder; a hub id stands for itself."""
-    folder = Path(model)
+    folder = located(model)
     if not folder.is_dir():
         return model
     check_model_folder(folder)

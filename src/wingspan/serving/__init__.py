@@ -18,6 +18,7 @@ class Settings:
     time_limit: float = 60.0  # seconds until a request is given up
     queue: int = 256  # requests that wait or are computed; more are sent away with 429
     batch_tokens: int | None = None  # about how many tokens are predicted at once; None: by the device
+    example: str | None = None  # a text that the page opens with; None: an empty field
 
 
 class Refusal(Exception):

@@ -53,6 +53,23 @@ async function connect() {
   }
   for (const name of service.downloads) $("format").append(element("option", {value: name, textContent: name}));
   $("other").disabled = service.models.length < 2;
+  if (service.example && !$("text").value) $("text").value = service.example;
+}
+
+async function openPage() {
+  await connect();
+  if (service.example) await find();
+}
+
+function clearPage() {
+  running?.abort();
+  $("text").value = "";
+  dropped = documents = [];
+  for (const id of ["files", "view", "grid"]) $(id).hidden = true;
+  $("results").replaceChildren();
+  complain("");
+  say("");
+  $("text").focus();
 }
 
 function* chunks(rows) {
@@ -489,9 +506,10 @@ $("text").addEventListener("keydown", event => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("question").requestSubmit();
 });
 $("example").addEventListener("click", () => {
-  $("text").value = EXAMPLE;
+  $("text").value = service?.example ?? EXAMPLE;
   $("question").requestSubmit();
 });
+$("clear").addEventListener("click", clearPage);
 $("choose").addEventListener("click", () => $("file").click());
 $("file").addEventListener("change", tried(async () => {
   await read([...$("file").files]);
@@ -525,4 +543,4 @@ addEventListener("drop", tried(async event => {
     await find();
   }
 }));
-tried(connect)();
+tried(openPage)();

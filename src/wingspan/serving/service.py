@@ -258,7 +258,7 @@ def state_routes(app: FastAPI, backend: Backend) -> None:
             "texts": backend.settings.texts_limit,
             "body": backend.settings.body_limit,
         }
-        formats = {"formats": list(SHAPES), "downloads": list(DOWNLOADS)}
+        formats = {"formats": list(SHAPES), "downloads": list(DOWNLOADS), "example": backend.settings.example}
         return plain({"models": list(backend.about.values()), "colors": colors, "limits": limits, **formats})
 
     @app.get("/health", response_model=dict[str, Any], tags=["service"])

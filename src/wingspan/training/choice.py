@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from huggingface_hub.errors import HfHubHTTPError
 
+from wingspan.box import located
 from wingspan.corpora.statistics import Statistics, describe
 from wingspan.encoders import Encoder
 from wingspan.encoders.loading import fetch, locate
@@ -188,7 +189,7 @@ def settings_by_size(recipe: str, encoder: Part, start: str | Path | None = None
     if recipe.endswith(".py") or recipe.partition("/")[2].startswith("paper"):
         return {}
     if start is not None:
-        folder = Path(start) / "encoder"
+        folder = located(start) / "encoder"
         large = folder.is_dir() and weights_of(str(folder)) >= BASE_WEIGHTS
         return {name: value for name, value in FOR_BASE.items() if large and not name.startswith("encoder.")}
     settings = encoder.keywords if isinstance(encoder, partial) and encoder.func is PretrainedEncoder else {}

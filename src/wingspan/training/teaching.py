@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from wingspan.batch import Array, batches
+from wingspan.box import located
 from wingspan.corpora.segment import by_document, segment_rows
 from wingspan.labels import LabelSet
 from wingspan.model import fetch, tensors
@@ -49,7 +50,7 @@ class Teacher:
     @property
     def identity(self) -> str:
         """A name that changes with its weights; of a model from the hub, its id."""
-        weights = Path(self.name) / "model.safetensors"
+        weights = located(self.name) / "model.safetensors"
         if not weights.is_file():
             return self.name
         with weights.open("rb") as file:
