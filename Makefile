@@ -4,7 +4,7 @@ BIN := .venv/bin
 # processes that share the tests; each builds the fixtures it needs, and one that is done takes tests from another
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts docs fuzz clean
+.PHONY: demo test lint types contracts docs fuzz model clean
 
 demo: .venv/.installed
 	$(BIN)/wingspan demo
@@ -30,6 +30,15 @@ docs: .venv/.installed-dev
 SEED ?= 1
 fuzz: .venv/.installed-dev
 	$(BIN)/python benchmarks/fuzz.py --seed $(SEED) $(FUZZ_ARGS)
+
+# the installed model anew, from the corpora and word vectors in WINGSPAN_DATA: ten minutes of one core
+VECTORS ?= $(WINGSPAN_DATA)/glove/glove.6B.100d.subset.npz
+model: .venv/.installed-dev
+	$(BIN)/wingspan train baseline --corpora models/corpora.toml --settings models/settings.toml \
+		--encoder static:$(VECTORS) --seed 1 --threads 1 --output runs/bio-small
+	$(BIN)/wingspan calibrate runs/bio-small $(WINGSPAN_DATA)/biored/dev.text.jsonl --thresholds f1
+	$(BIN)/python models/build_model.py runs/bio-small
+	$(BIN)/python models/pin.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -42,12 +42,12 @@ def tests() -> str:
         lines.append(
             f"{shown} | {', '.join(users['labels'])} | {users['precision']:.1f} | {users['recall']:.1f} | "
             f"{users['f1']:.2f} [{low:.2f}, {high:.2f}] | {spread(seeds)} | {spread(single) if single else ''} | "
-            f"{100 * bare['calibration_error']:.1f} → {100 * users['calibration_error']:.1f}"
+            f"{bare['calibration_error']:.1f} → {users['calibration_error']:.1f}"
         )
     header = (
         "test set | types | precision | recall | F1 of the shipped file, 95 % interval | "
         f"F1 of {len(scored('full'))} seeds, 32 bits | F1 of training on this corpus alone | "
-        "calibration error, %, before → after"
+        "calibration error in points, before → after"
     )
     return markdown(header, lines)
 

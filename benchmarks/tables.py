@@ -47,7 +47,8 @@ PAGES = (
     "serving",
     "scale",
 )
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
+CARD = "models/wingspan-bio-small/README.md"
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", CARD, *(f"docs/{page}.md" for page in PAGES))
 
 CORPORA = {"ncbi-disease": "NCBI-disease", "bc5cdr": "BC5CDR", "wnut17": "WNUT17", "genia": "GENIA (nested)"}
 ONE_TYPE = {"ncbi-disease": "NCBI-disease", "bc5cdr-disease": "BC5CDR-Disease", "bc5cdr-chemical": "BC5CDR-Chemical"}

@@ -20,9 +20,9 @@ PINS = Path(__file__).with_name("box.json")
 """The SHA-256 of every file of the model, by its path in the folder."""
 HOW = "pip install ./models/wingspan-bio-small"
 EXAMPLES = (
-    "Two women who carried BRCA1 c.5266dupC developed breast cancer before the age of forty.",
-    "Cisplatin killed A549 and HeLa cells, but the TP53 R175H mutant cells survived.",
-    "In mice infected with Escherichia coli, insulin resistance rose together with serum TNF-α.",
+    "Two women with familial breast cancer carried the BRCA1 mutation 5382insC.",
+    "Cisplatin killed HeLa cells, but not those with a mutation of TP53.",
+    "In mice infected with Escherichia coli, IL-6 and TNF-α rose within two hours.",
 )
 """Sentences to show it on, written for that."""
 
