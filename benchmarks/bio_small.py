@@ -141,7 +141,7 @@ def costs(given: argparse.Namespace) -> Row:
     model = wingspan.load(given.model, device="cpu")
     gold, _ = test_sets(["biored"])["biored"]
     texts = [document.text for document in gold]
-    sentences = [" ".join(sentence.words) for sentence in model.segment(texts)]
+    sentences = [" ".join(sentence.words) for sentence in model.segment(gold)]
     bare = Bare(str(given.encoder_folder), "cpu", torch.float32)
     ordered = bare.ordered(sentences)
     turns = take_turns(lambda: bare(ordered, 32), lambda: model.predict(texts), given.rounds)

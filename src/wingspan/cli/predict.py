@@ -148,8 +148,10 @@ def predict(
             say(console, line)
     elif console.is_terminal:
         labels = sorted({label for types in recognizer.labels.types.values() for label in types})
+        only_text = len(inputs) == 1 and inputs[0] != "-" and not os.path.exists(inputs[0])  # its id says nothing
         for document in predicted:
-            console.print(document.id, style="dim", markup=False, highlight=False)
+            if not only_text:
+                console.print(document.id, style="dim", markup=False, highlight=False)
             show(document, console, labels=labels)
     else:
         for document in predicted:
