@@ -122,13 +122,17 @@ def training_speed() -> str:
 
 
 def laptop_cost() -> str:
-    """What training costs where nothing runs beside it."""
-    costs: dict[tuple[str, str], list[float]] = {}
-    for row in rows("laptop-cost"):
-        system = ON_A_LAPTOP[row["recipe"], row["encoder"]]
-        costs.setdefault((LAPTOP[row["corpus"]], system), []).append(row["ms_per_sentence"])
-    lines = [f"{corpus} | {system} | {fmean(ms):.1f} | {len(ms)}" for (corpus, system), ms in sorted(costs.items())]
-    return markdown("corpus | system | training alone, CPU ms a sentence and epoch | seeds", lines)
+    """The cost of training and prediction, twelve runs side by side, and of training one at a time."""
+    beside, alone = (by_system(rows(name)) for name in ("laptop-beside", "laptop-cost"))
+    lines = []
+    for (corpus, title), (system, name) in product(LAPTOP.items(), ON_A_LAPTOP.items()):
+        both, single = beside[corpus, *system], alone[corpus, *system]
+        if both or single:
+            costs = [f"{fmean(row['ms_per_sentence'] for row in runs):.1f}" if runs else "" for runs in (both, single)]
+            speed = f"{fmean(row['words_per_second'] for row in both):,.0f}" if both else ""
+            lines.append(f"{title} | {name} | {costs[0]} | {speed} | {costs[1]} | {len(single) or ''}")
+    header = "corpus | system | training, CPU ms a sentence and epoch | words a CPU second | "
+    return markdown(header + "training alone, CPU ms a sentence and epoch | seeds alone", lines)
 
 
 LAPTOP = {
@@ -144,23 +148,24 @@ ON_A_LAPTOP = {
 }
 
 
-def laptop() -> str:
-    """What needs no download beside spaCy: scores, the cost of training, the speed of prediction."""
+def by_system(known: list[Any]) -> dict[tuple[str, str, str], list[Any]]:
+    """Runs by corpus, recipe and encoder."""
     runs: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
-    for row in rows("laptop"):
+    for row in known:
         runs[row["corpus"], row["recipe"], row["encoder"]].append(row)
+    return runs
+
+
+def laptop() -> str:
+    """What needs no download beside spaCy: scores. They were made on several machines; costs are in `laptop_cost`."""
+    runs = by_system(rows("laptop"))
     lines = []
     for (corpus, title), (system, name) in product(LAPTOP.items(), ON_A_LAPTOP.items()):
         if known := runs[corpus, *system]:
             dev, test = (spread([row[part]["f1"] for row in known]) for part in ("dev", "test"))
-            cost, speed = (fmean(row[key] for row in known) for key in ("ms_per_sentence", "words_per_second"))
             epochs = ", ".join(f"{row['best_epoch']}" for row in known)
-            lines.append(
-                f"{title} | {name} | {dev} | {test} | {cost:.1f} | {speed:,.0f} | {epochs} of {known[0]['epochs']} | "
-                f"{len(known)}"
-            )
-    header = "corpus | system | dev F1 | test F1 | training, CPU ms a sentence and epoch | words a CPU second | "
-    return markdown(header + "best epochs | seeds", lines) if lines else ""
+            lines.append(f"{title} | {name} | {dev} | {test} | {epochs} of {known[0]['epochs']} | {len(known)}")
+    return markdown("corpus | system | dev F1 | test F1 | best epochs | seeds", lines) if lines else ""
 
 
 def peers() -> str:

@@ -178,7 +178,8 @@ def model_commands() -> Iterator[tuple[str, Command]]:
             ("calibrated/calibration.json",),
         ),
     )
-    sets = " ".join(f"--set {item}" for item in TINY.split())
+    early = f"{TINY} head.start_chance=none"  # types that start rare would not be found after two epochs
+    sets = " ".join(f"--set {item}" for item in early.split())
     made = f"train baseline --train train.jsonl --dev dev.jsonl --output made --device cpu {sets}"
     yield "train", Command((f"{made} --test gold.jsonl", made, "predict lines.txt --model made --threshold 0.05"))
     yield (
