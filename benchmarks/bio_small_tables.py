@@ -31,22 +31,22 @@ def f1s(name: str, corpus: str) -> list[float]:
 
 
 def tests() -> str:
-    """The shipped file on each test set, beside the recipe over seeds and the same encoder on one corpus."""
+    """The shipped file on each test set, beside the recipe over seeds."""
     (shipped,) = scored("shipped")
     lines = []
     for corpus, shown in NAMES.items():
         figures = shipped["tests"][corpus]
         users, bare = figures["as_users"], figures["uncalibrated"]
         low, high = users["interval"]
-        seeds, single = f1s("full", corpus), f1s("single", corpus)
+        seeds = f1s("full", corpus)
         lines.append(
             f"{shown} | {', '.join(users['labels'])} | {users['precision']:.1f} | {users['recall']:.1f} | "
-            f"{users['f1']:.2f} [{low:.2f}, {high:.2f}] | {spread(seeds)} | {spread(single) if single else ''} | "
+            f"{users['f1']:.2f} [{low:.2f}, {high:.2f}] | {spread(seeds)} | "
             f"{bare['calibration_error']:.1f} → {users['calibration_error']:.1f}"
         )
     header = (
         "test set | types | precision | recall | F1 of the shipped file, 95 % interval | "
-        f"F1 of {len(scored('full'))} seeds, 32 bits | F1 of training on this corpus alone | "
+        f"F1 of {len(scored('full'))} seeds, 32 bits | "
         "calibration error in points, before → after"
     )
     return markdown(header, lines)

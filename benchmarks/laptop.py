@@ -8,8 +8,8 @@ configures them for a CPU (tok2vec of width 96 and depth 4, Adam, batches by wor
 words, of which overlapping ones give way to the likelier. All read the same words, train equally many epochs, and keep
 the epoch with the best strict F1 on dev. Training costs CPU seconds without the scoring of dev; prediction is from
 words to entities, the median of three rounds over the test part. One JSON line per run; runs that the output file has
-are not repeated, so an interrupted call is simply made again. The cost of one process at a time (`laptop-cost.jsonl`) is
-measured with `--workers 1 --dev-only --limit 1000 --epochs 2`.
+are not repeated, so an interrupted call is simply made again. The cost of one process at a time
+(`laptop-cost.jsonl`) is measured with `--workers 1 --dev-only --limit 1000 --epochs 2`.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ def scale() -> str:
 
 
 def over(row: dict[str, Any], found: list[dict[str, Any]]) -> str:
-    """The time beyond that of one process at equal cores, in per cent; killed or resumed runs did other work."""
+    """The time of all cores beyond that of one process on one core, in per cent; other runs did other work."""
     alone = [
-        other["seconds"] * other["cores"]
+        other["seconds"]
         for other in found
-        if other["engine"] == "single" and other["name"] == row["name"]
+        if other["engine"] == "single" and other["cores"] == 1 and other["name"] == row["name"]
     ]
     if row["engine"] == "single" or not alone or row.get("killed") or row.get("files_there"):
         return "–"

@@ -121,8 +121,12 @@ def main() -> None:
     given = parser.parse_args()
     from wingspan.recognizer import Recognizer
 
-    copy_without_paths(given.model, given.output)
+    if given.output.resolve() == given.model.resolve():
+        parser.error("--output is the trained model itself; give another folder")
+    if given.output.exists() and given.output != PACKAGED:
+        parser.error(f"{given.output} is there already; choose another --output")
     tokenize = Recognizer.from_pretrained(given.model, device="cpu").engine.tokenize
+    copy_without_paths(given.model, given.output)
     if isinstance(tokenize, PieceTokenize):
         texts = (document.text for document in read_corpora(HERE / "corpora.toml").training)
         trim(given.model, given.output, counted_pieces(tokenize, texts), given.pieces)

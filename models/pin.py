@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from wingspan.box import FOLDER, NAME, PACKAGE, differences, files_in, sha256_of
-from wingspan.files import atomic_write
+from wingspan.box import FOLDER, NAME, PACKAGE, differences, files_in
+from wingspan.files import atomic_write, sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "models" / NAME / PACKAGE / FOLDER

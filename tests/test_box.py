@@ -19,6 +19,7 @@ import wingspan
 from trainings import entities
 from wingspan import box
 from wingspan.cli import demo
+from wingspan.cli.compare import files
 from wingspan.cli.serve import from_environment
 from wingspan.corpora.formats import read
 from wingspan.evaluation.scores import recognition
@@ -50,8 +51,7 @@ def bare(monkeypatch) -> None:
 
 def test_it_is_found_by_its_name_and_without_one(boxed, prepared, capsys):
     own = entities(wingspan.load(prepared / "model").predict(TEXT, threshold=0.05))
-    for found in (wingspan.load("wingspan-bio-small"), wingspan.load(Path("wingspan-bio-small"))):
-        assert entities(found.predict(TEXT, threshold=0.05)) == own != [[]]
+    assert entities(wingspan.load("wingspan-bio-small").predict(TEXT, threshold=0.05)) == own != [[]]
     assert capsys.readouterr() == ("", "")
     for _ in range(2):
         assert entities(wingspan.load().predict(TEXT, threshold=0.05)) == own
@@ -64,6 +64,9 @@ def test_a_folder_of_that_name_is_no_model(boxed, tmp_path, monkeypatch, saved_b
     shutil.copytree(saved_bert, tmp_path / "wingspan-bio-small")
     assert wingspan.load("wingspan-bio-small").recipe.name == "baseline"
     assert wingspan.load("./wingspan-bio-small").recipe.name == "bundling/bl-span"
+    assert wingspan.load(Path("wingspan-bio-small")).recipe.name == "bundling/bl-span"
+    assert files("./wingspan-bio-small") == [Path("wingspan-bio-small")]
+    assert files("wingspan-bio-small") == [box.installed_model()]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ byte. `models/pin.py` writes the list.
 import sys
 from collections.abc import Mapping
 from functools import cache
-from hashlib import file_digest
 from importlib.util import find_spec
 from pathlib import Path
 
-from wingspan.files import check_model_folder, stored_object
+from wingspan.files import check_model_folder, sha256_of, stored_object
 
 NAME = "wingspan-bio-small"
 """Names the installed model wherever a model is named; a folder that is called the same is ./wingspan-bio-small."""
@@ -29,7 +28,7 @@ EXAMPLES = (
 
 def located(model: str | Path | None) -> Path:
     """Where a model is: for None or its name the installed one, else the path itself, whether it exists or not."""
-    if model is not None and str(model) != NAME:
+    if model is not None and model != NAME:  # a Path is never the name
         return Path(model)
     folder = installed_model()
     if model is None:
@@ -85,9 +84,3 @@ def differences(folder: Path, pins: Mapping[str, str]) -> list[str]:
 def files_in(folder: Path) -> list[str]:
     """The paths of all files in a folder."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, Any, Literal, TypeVar
@@ -311,6 +312,12 @@ def stored_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{path}: damaged (no JSON object); copy or train the model again")
     return value
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def brief(error: BaseException) -> str:

@@ -107,6 +107,17 @@ def test_common_labels_are_found_by_name():
     assert common_classes(partly, LABELS, "main")[0].tolist() == [3]  # nobody has taught it drugs
 
 
+def test_of_a_corpus_whose_labels_it_does_not_know_a_teacher_says_nothing():
+    labels = LabelSet({"main": ("Drug", "Gene"), "other": ("River",)})
+    rows = [sentence("a b c"), replace(sentence("a b c"), dataset="other")]
+    known, unknown = ask(Teacher("model", untrained()), rows, labels, 1.0)
+    assert known.until.all()
+    assert not unknown.until.any()
+    assert unknown.chance.shape == (0, 0)
+    (silent,) = in_one_voice([unknown])
+    assert not len(silent.start)
+
+
 def test_teachers_with_the_same_labels_speak_with_one_voice():
     def said(until, spans, classes=(1,)) -> Taught:
         start, end, chance = (np.array(part) for part in zip(*spans, strict=True))

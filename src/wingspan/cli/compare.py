@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from wingspan.box import NAME
+from wingspan.box import NAME, installed_model
 from wingspan.cli import app
 from wingspan.cli.options import AllowMissing, GoldCorpus, Json, is_model
 from wingspan.cli.score import documents
@@ -131,7 +131,9 @@ def name_systems(arguments: Sequence[str]) -> dict[str, list[Path]]:
 
 def files(named: str) -> list[Path]:
     """A file or folder or the installed model, or all that match a pattern, sorted by name."""
-    if named == NAME or (named and Path(named).exists()):
+    if named == NAME:
+        return [installed_model()]
+    if named and Path(named).exists():
         return [Path(named)]
     matching = sorted(glob(named, recursive=True)) if has_magic(named) else []
     if not matching:

@@ -42,7 +42,7 @@ Json = Annotated[Path | None, typer.Option(help="Write the figures to this file;
 
 def is_model(place: str | Path) -> bool:
     """Whether a folder holds a model, or the installed model is named."""
-    return str(place) == NAME or any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
+    return place == NAME or any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
 
 
 def use_threads(threads: int | None) -> None:

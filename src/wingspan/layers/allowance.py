@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import safe_open
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 FACTOR = 8  # decoders, poolers and heads are built and thrown away
@@ -55,7 +55,7 @@ class _Allowance(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in DRAWS and not self.draws:
+        if func in DRAWS and not self.draws and isinstance(args[0], nn.Parameter):
             return args[0].zero_()
         if any(argument.name == "device" for argument in func._schema.arguments):
             plan = {name: value for name, value in kwargs.items() if name != "generator"}
@@ -74,7 +74,7 @@ _active: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
 def allowance(weights: WeightCount, *, draws: bool = True) -> Iterator[None]:
     """While it lasts, only a model of about this size can be built; inside another allowance, that one grows.
 
-    Without `draws` no random weights are drawn: those that are read afterwards take their places.
+    Without `draws` no parameters are drawn at random: those that are read afterwards take their places.
     """
     outer = _active.get()
     allowed = outer or _Allowance(draws)
@@ -82,8 +82,10 @@ def allowance(weights: WeightCount, *, draws: bool = True) -> Iterator[None]:
     allowed.numbers += FACTOR * weights.numbers
     if outer is not None:
         before, outer.draws = outer.draws, draws
-        yield
-        outer.draws = before
+        try:
+            yield
+        finally:
+            outer.draws = before
         return
     token = _active.set(allowed)
     try:

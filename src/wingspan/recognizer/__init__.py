@@ -116,9 +116,9 @@ class Recognizer:
             return cls(recipe, labels, engine, facts=facts, calibration=calibration)
         with unsearched(lasting=True):  # the search took a quarter of the time, most of which goes into imports
             import wingspan.checkpoint as checkpoint
-
-            if not folder.is_dir():
-                folder = checkpoint.download(str(name), revision)
+        if not folder.is_dir():
+            folder = checkpoint.download(str(name), revision)
+        with unsearched(lasting=True):
             recipe, labels, learner = checkpoint.load(folder, parts)
             facts, calibration = facts_of(folder), calibration_of(folder)
             own: dict[str, Any] = {"facts": facts, "calibration": calibration}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import file_digest
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ import torch
 from wingspan.batch import Array, batches
 from wingspan.box import located
 from wingspan.corpora.segment import by_document, segment_rows
+from wingspan.files import sha256_of
 from wingspan.labels import LabelSet
 from wingspan.model import fetch, tensors
 from wingspan.objectives.classification import Classification
@@ -53,8 +53,7 @@ class Teacher:
         weights = located(self.name) / "model.safetensors"
         if not weights.is_file():
             return self.name
-        with weights.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()[:16]
+        return sha256_of(weights)[:16]
 
 
 def open_teachers(
@@ -125,6 +124,10 @@ def ask(teacher: Teacher, sentences: Sequence[Sentence], labels: LabelSet, tempe
         mine, theirs = common[dataset]
         until = {place: np.zeros(len(sentences[place].words), dtype=np.int32) for place in of_dataset}
         found: dict[int, list[Array]] = defaultdict(list)
+        if not len(mine):  # of a corpus whose labels it does not know it says nothing, not that nothing is there
+            none, no_chance = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+            taught |= {place: Taught(mine, until[place], none, none, no_chance) for place in of_dataset}
+            continue
         windows = list(windows_of(model, sentences, of_dataset))
         lengths = model.engine.tokenize.lengths([window.words for window in windows]).tolist()
         for batch in batches(lengths, BATCH_SIZE, budget=model.recipe.train.budget):
