@@ -110,8 +110,8 @@ def test_a_queue_that_takes_too_long_sends_away_too():
 
     async def scenario(worker):
         await worker.predict(["x"], Options("m"))
-        worker.rate = 100.0  # tokens a second
         first = await busy(worker, model)
+        worker.rate = 100.0  # tokens a second; the round before has told its own by now
         waiting = asyncio.ensure_future(worker.predict(["x" * 40_000], Options("m")))
         await asyncio.sleep(0)
         with pytest.raises(Refusal, match="too many requests") as refused:
