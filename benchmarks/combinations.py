@@ -6,8 +6,9 @@ python benchmarks/combinations.py --data $WINGSPAN_DATA --plan base --encoder MP
 python benchmarks/combinations.py --data $WINGSPAN_DATA --plan best --systems bundling/bl-span,bl-deep --output ...
 
 `parts` puts each new part beside the system it is added to, with the same encoder, epochs, batches and rates;
-`combinations` puts two papers into one model; both are scored on dev only. `base` tries settings of one system with a
-base encoder, on dev. `best` scores chosen systems on test, too. The longest runs are the first.
+`combinations` puts two papers into one model; both are scored on dev only. With `--predictions`, what they find in test
+is kept unseen, and `paired.py` scores what dev has chosen. `base` tries settings of one system with a base encoder, on
+dev. `best` scores chosen systems on test, too. The longest runs are the first, unless `--systems` gives an order.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def main() -> None:
     runs = [] if given.plan == "best" else planned(given.plan)
     if given.systems or given.plan == "best":
         corpora = given.corpora.split(",") if given.corpora else FLAT_AND_NESTED
-        runs = [(corpus, system, {}) for corpus in corpora for system in given.systems.split(",")]
+        runs = [(corpus, system, {}) for system in given.systems.split(",") for corpus in corpora]
     elif given.corpora:
         runs = [run for run in runs if run[0] in given.corpora.split(",")]
     jobs: list[Job] = [
@@ -165,7 +166,8 @@ def main() -> None:
         for choice in choices(given.set)
         for seed in given.seeds.split(",")
     ]
-    jobs.sort(key=lambda job: -LONG.get(job["corpus"], 1.0) * SYSTEMS[job["recipe"]][1])
+    if not given.systems:
+        jobs.sort(key=lambda job: -LONG.get(job["corpus"], 1.0) * SYSTEMS[job["recipe"]][1])
     run_jobs(given, jobs, work)
 
 

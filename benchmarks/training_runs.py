@@ -105,7 +105,7 @@ def train(
     if not job["dev_only"]:
         row |= {"test": overall(model.facts["test"]), "test_labels": model.facts["test"]["labels"]}
     if job.get("predictions"):
-        for part in ("dev",) if job["dev_only"] else ("dev", "test"):
+        for part in ("dev", "test"):  # of a choice on dev, those of test are scored when it is made, by paired.py
             keep(Path(job["predictions"]), row, part, model.predict(parts[part], batch_size=64))
     return row, model, parts
 

@@ -1,19 +1,20 @@
 """Trains teachers and students for wingspan-bio-small side by side on one GPU; one JSON line a run, none run twice.
 
-    python models/train_models.py --stage teachers --encoder MPNET --folder ~/box --output teachers.jsonl ...
-    python models/train_models.py --stage students --encoder MINILM --folder ~/box --output students.jsonl ...
-    python models/train_models.py --stage single --encoder MINILM --folder ~/box --output single.jsonl ...
+    python models/train_models.py --stage teachers --encoder MPNET --folder ~/box --output training.jsonl ...
+    python models/train_models.py --stage students --encoder GTE --folder ~/box --output training.jsonl ...
+    python models/train_models.py --stage single --encoder GTE --folder ~/box --output training.jsonl ...
 
 Teachers have a base-size encoder, students a small one. `student` learns from the gold and from all teachers in the
-folder, on the training texts and on perturbed copies of BioRED's; `copies` and `alone` are what that is compared with:
-without teachers, and without teachers and copies. `single` are runs of the small encoder on one corpus, in BioRED's
-labels. `--limit` and `--set` are for rehearsals on a CPU.
+folder, on the training texts and on one perturbed copy of each; `copies` and `alone` are what that is compared with:
+without teachers, and without teachers and copies, each with as many steps. `single` are runs of the small encoder on
+one corpus, in BioRED's labels. `--limit` and `--set` are for rehearsals on a CPU.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,40 +22,56 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
 
-from bio_small import CORPORA, tested  # noqa: E402
+from bio_small import CORPORA, scored, tested  # noqa: E402
 from training_runs import KEY, Job, Row, arguments, choices, note, run_jobs  # noqa: E402
 
-COPIES = ("swapped_entities", "lower_case", "typos")
-SAME = {"max_width": "10", "train.precision": "bf16", "train.batch_size": "64", "encoder.word_dropout": "0.15"}
-LARGE = {**SAME, "train.learning_rate": "5e-5", "train.epochs": "3"}
-SMALL = {**SAME, "train.learning_rate": "1.5e-4", "train.epochs": "4"}
-ONE = {**SMALL, "train.epochs": "20"}
+COPIES = ("swapped_entities", "lower_case", "typos", "upper_case", "without_punctuation", "unseen_entities")
+COPIES += ("title_case", "hyphens", "more_punctuation", "scanned")
+SAME = {"max_width": "12", "train.precision": "bf16", "encoder.word_dropout": "0.15"}
+LARGE = {**SAME, "train.batch_size": "128", "train.learning_rate": "6e-5", "train.epochs": "4"}
+SMALL = {**SAME, "train.batch_size": "128", "train.learning_rate": "2e-4", "train.epochs": "8"}
+COPIED = {**SMALL, "train.epochs": "4"}  # an epoch has twice as many sentences
+ONE = {**SAME, "train.batch_size": "32", "train.learning_rate": "1.5e-4", "train.epochs": "10"}
 
 
 def plan_of(job: Job) -> Any:
-    """The corpora of a run, in BioRED's labels; those of a rehearsal are short."""
-    from wingspan.corpora.perturb import perturb
+    """The corpora of a run, in BioRED's labels; those of a rehearsal are short.
+
+    Training documents that are in any held-out part are left out here, before copies are made: a copy under another
+    perturbation might not be recognized as one of them.
+    """
+    from wingspan.training.corpora import Corpora, handle_leaks
     from wingspan.training.multi_corpus import read_corpora
 
     plan = read_corpora(HERE / "corpora.toml")
     few = job["limit"] or None
-    cut = [replace(c, train=c.train[:few], dev=c.dev[:few], test=c.test[:few]) for c in plan.corpora]
-    if job["recipe"] in ("student", "copies"):
-        seed = job["seed"]
-        cut[0] = replace(
-            cut[0],
-            train=(*cut[0].train, *(d for name in COPIES for d in renamed(perturb(cut[0].train, name, seed), name))),
-        )
-    return replace(plan, corpora=tuple(cut))
+    short = [replace(c, train=c.train[:few], dev=c.dev[:few], test=c.test[:few]) for c in plan.corpora]
+    plan = replace(plan, corpora=tuple(short))
+    held_out = Corpora(plan.training, plan=plan).held_out
+    clean = handle_leaks(plan.training, held_out, "drop", plan.target.name).documents
+    corpora = []
+    for corpus in plan.corpora:
+        train = [document for document in clean if document.dataset == corpus.name]
+        if job["recipe"] in ("student", "copies"):
+            train += copies(train, job["seed"])
+        dev = () if corpus.dev_into_training else corpus.dev
+        corpora.append(replace(corpus, train=tuple(train), dev=dev, dev_into_training=False))
+    return replace(plan, corpora=tuple(corpora))
 
 
-def renamed(documents: Any, name: str) -> Any:
-    """Copies with ids of their own."""
-    return [replace(document, id=f"{document.id}-{name}") for document in documents]
+def copies(documents: Sequence[Any], seed: int) -> list[Any]:
+    """One copy of each document, the perturbations by turns; with ids of their own."""
+    from wingspan.corpora.perturb import perturb
+
+    made = []
+    for at, name in enumerate(COPIES):
+        own = documents[at :: len(COPIES)]
+        made += [replace(document, id=f"{document.id}-{name}") for document in perturb(own, name, seed)]
+    return made
 
 
 def work(job: Job) -> Row:
-    """One training; the model is kept in the folder, and scored on every test set."""
+    """One training; the model is kept in the folder, and scored on every dev and test set."""
     from functools import partial
 
     import torch
@@ -68,20 +85,23 @@ def work(job: Job) -> Row:
     plan = plan_of(job)
     folder = Path(job["folder"])
     target = plan.target
-    corpora = Corpora(plan.training, target.dev, target.test, plan)
+    corpora, settings = Corpora(plan.training, target.dev, target.test, plan), dict(plan.settings)
     if job["recipe"] == "single":
         own = next(corpus for corpus in plan.corpora if corpus.name == job["corpus"])
         corpora = Corpora(*([*map(unmarked, part)] for part in (own.train, own.dev, own.test)))
+        settings = {}
     teachers = sorted(map(str, folder.glob("teacher-*"))) if job["recipe"] == "student" else []
+    if job["recipe"] == "student" and not teachers:
+        raise SystemExit(f"{folder}: there are no teachers; train them first, with --stage teachers")
     name = "conditional/single" if job["recipe"] == "single" else "conditional/multi-shared-label"
-    recipe = prepare(name, job["encoder"], job["settings"], taught=bool(teachers))
+    recipe = prepare(name, job["encoder"], {**settings, **job["settings"]}, taught=bool(teachers))
     began, curve = time.perf_counter(), list[list[float]]()
     training = TrainingJob(
         recipe, corpora, seed=job["seed"], teachers=teachers, on_leak="drop", watch=partial(note, curve)
     )
     model, _ = run(training, Console(quiet=True))
     trained = time.perf_counter() - began
-    model.save_pretrained(folder / f"{job['recipe']}-{job['corpus']}-{job['seed']}".replace("-nine corpora", ""))
+    model.save_pretrained(folder / place_of(job))
     row = {part: job[part] for part in (*KEY, "commit")}
     row |= {
         "dev": model.facts["dev"]["micro"],
@@ -92,14 +112,27 @@ def work(job: Job) -> Row:
         "train_seconds": round(trained, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
-    corpora_tested = [job["corpus"]] if job["recipe"] == "single" else CORPORA
-    return (
-        row | tested(model, corpora_tested, job["limit"] or None) | {"seconds": round(time.perf_counter() - began, 1)}
-    )
+    if job["recipe"] != "single":
+        row["devs"] = {corpus.name: dev_f1(model, corpus) for corpus in plan.corpora if corpus.dev}
+    measured = tested(model, [job["corpus"]] if job["recipe"] == "single" else CORPORA, job["limit"] or None)
+    del measured["recipe"]  # that of the package; here it is the kind of run
+    return row | measured | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def place_of(job: Job) -> str:
+    """The name of a run's folder."""
+    corpus = f"-{job['corpus']}" if job["recipe"] == "single" else ""
+    return f"{job['recipe']}{corpus}-{Path(job['encoder']).name}-{job['seed']}"
+
+
+def dev_f1(model: Any, corpus: Any) -> float:
+    """F1 on a corpus' dev set as users would get it, in the labels that the corpus has."""
+    found = model.predict([unmarked(replace(document, entities=())) for document in corpus.dev])
+    return float(scored(corpus.dev, found, frozenset(corpus.labels))["f1"])
 
 
 def unmarked(document: Any) -> Any:
-    """A document of the only corpus of its training."""
+    """A document of the only corpus there is."""
     return replace(document, dataset="main")
 
 
@@ -114,7 +147,8 @@ def jobs_of(given: Any) -> list[Job]:
             elif given.stage == "teachers":
                 names = [("nine corpora", "teacher", LARGE)]
             else:
-                names = [("nine corpora", kind, SMALL) for kind in given.kinds.split(",")]
+                kinds = given.kinds.split(",")
+                names = [("nine corpora", kind, SMALL if kind == "alone" else COPIED) for kind in kinds]
             for corpus, kind, settings in names:
                 jobs.append({"corpus": corpus, "recipe": kind, "settings": {**settings, **choice}, **shared})
     return jobs
