@@ -5,14 +5,19 @@
 
 Each library has a virtual environment of its own under `build/peers`, made on the first run from the pins below, and is
 driven by `peer_systems.py`. Every system trains on the first sentences of a corpus for the same number of epochs with
-the same batch size. Ours have the learning rate of their recipes; other libraries have each of a short list on the
-first corpus, of which its dev part chooses one for all corpora and seeds. No system stops early or chooses an epoch.
-Systems that cannot nest learn the outermost entities; all are scored against all of them.
+the same batch size. Ours have the learning rate of their recipes; other libraries have each of a short list with the
+first seed, of which dev of that corpus chooses one for all seeds. No system stops early or chooses an epoch. Systems
+that cannot nest learn the outermost entities; all are scored against all of them.
 
-Steps: `install`, `train` (and score), `time` (one training for its cost, then start-up, memory and
+Steps: `install`, `train` (and score), `time` (a short training for its cost; with its model start-up, memory and
 the ratio to the bare encoder: fast tokenizer and forward pass, longest first, by turns in the same process; the faster
 of the library's own batch size and 32). One JSON line a run; runs that the output file has are not repeated, so that
 `--steps time` can wait for a machine that does nothing else. What cannot be installed or run is a line with the reason.
+
+A machine with a GPU and without a network trains many at once; `--packages` has a folder of unpacked packages for each
+library, which its process finds before those of the running Python. `--check` tries each system on a few sentences:
+
+    python benchmarks/peers.py --steps train --device cuda --workers 14 --threads 1 --packages FOLDER --check ...
 """
 
 from __future__ import annotations
@@ -24,7 +29,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -56,23 +62,27 @@ class System:
     nested: bool
     environment: str | None = None
     """A key of PINS; None is the environment of this script."""
-    rate: float | None = None
-    """Its one learning rate; None: dev chooses."""
+    rates: tuple[float, ...] = (5e-5, 1.5e-4, 5e-4)
+    """Learning rates that dev chooses from."""
+    optional: bool = False
+    """Whether it runs after all others."""
+    seconds: float = 30
+    """What a training of 3,000 sentences and six epochs may take on a GPU that many share: the longest start first."""
 
 
-OURS = 1.5e-4  # the default of our recipes
+OURS = (1.5e-4,)  # the default of our recipes
 SYSTEMS = (
-    System("bundling/span", "spans", True, rate=OURS),
-    System("bundling/bl-span", "spans", True, rate=OURS),
-    System("deep_span/biaffine", "spans", True, rate=OURS),
-    System("bundling/seq", "tags", True, rate=OURS),
-    System("SpanMarker", "spans", False, "span_marker", rate=1.5e-4),  # one training takes as long as ten of others
-    System("GLiNER", "spans", True, "gliner"),
-    System("spaCy spancat", "spans", True, "spacy"),
-    System("eznlp", "spans", True, "eznlp"),
-    System("spaCy ner", "tags", False, "spacy"),
+    System("bundling/span", "spans", True, rates=OURS),
+    System("bundling/bl-span", "spans", True, rates=OURS),
+    System("deep_span/biaffine", "spans", True, rates=OURS),
+    System("bundling/seq", "tags", True, rates=OURS),
+    System("SpanMarker", "spans", False, "span_marker", seconds=90),
+    System("GLiNER", "spans", True, "gliner", rates=(2e-5, 5e-5, 1.5e-4), seconds=60),  # of its encoder
+    System("spaCy spancat", "spans", True, "spacy", seconds=60),
+    System("eznlp", "spans", True, "eznlp", optional=True, seconds=60),
+    System("spaCy ner", "tags", False, "spacy", optional=True, seconds=60),
     System("Hugging Face", "tags", False),
-    System("Flair", "tags", False, "flair"),
+    System("Flair", "tags", False, "flair", optional=True, seconds=60),
 )
 CORPORA = {"ncbi-disease": "flat", "genia": "nested"}
 
@@ -220,6 +230,21 @@ def other_scorers(documents: Sequence[Document], found: Sequence[Sequence[Sequen
 # Runs
 
 
+@dataclass(frozen=True)
+class Run:
+    """One training of a system."""
+
+    system: System
+    corpus: str
+    rate: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As a file may be called."""
+        return f"{self.system.name}-{self.corpus}-{self.rate:g}-{self.seed}".replace("/", "-").replace(" ", "-")
+
+
 class Race:
     """All runs, and the lines of those that are done."""
 
@@ -228,9 +253,20 @@ class Race:
         self.rows = (
             [json.loads(line) for line in given.output.read_text().splitlines()] if given.output.exists() else []
         )
-        given.folder.mkdir(parents=True, exist_ok=True)
+        (given.folder / "logs").mkdir(parents=True, exist_ok=True)
         self.encoder = whole_numbers(given.folder, given.encoder_folder)
-        self.corpora = [self.read(name) for name in given.corpora.split(",")]
+        self.corpora = {name: self.read(name) for name in given.corpora.split(",")}
+        self.systems = [system for system in chosen(given.systems) if self.here(system)]
+        budget = (given.epochs, given.batch_size, given.width)
+        if any((row["epochs"], row["batch_size"], row["width"]) != budget for row in self.rows):
+            raise SystemExit(f"{given.output}: has runs of another budget; give the same one or another file")
+
+    def here(self, system: System) -> bool:
+        """Whether its packages are, where they are given."""
+        found = not (self.given.packages and system.environment) or (self.given.packages / system.environment).is_dir()
+        if not found:
+            print(f"{system.name}: left out, no {self.given.packages / system.environment}", flush=True)
+        return found
 
     def read(self, name: str) -> Corpus:
         """The first sentences of each part."""
@@ -258,31 +294,37 @@ class Race:
         where = {"corpus": corpus.name, "sentences": sizes, "encoder": self.given.encoder_folder.name}
         return {**names, **where, **budget, "threads": self.given.threads, "commit": self.given.commit}
 
-    def ask(self, system: System, job: Row) -> Row:
+    def ask(self, system: System, job: Row, name: str) -> Row:
         """Runs one job in the system's environment."""
-        python = python_of(system.environment, self.given.folder)
+        python, packages = Path(sys.executable), None
+        if self.given.packages is None:
+            python = python_of(system.environment, self.given.folder)
+        elif system.environment is not None:
+            packages = self.given.packages / system.environment
         command = [str(python), str(HERE / "peer_systems.py")]
         job = {"system": system.name, "encoder": str(self.encoder), "started": time.time(), **job}
-        log = self.given.folder / "log.txt"
+        log = self.given.folder / "logs" / f"{name}.txt"
         with log.open("w") as errors:
-            done = subprocess.run(
-                command,
-                input=json.dumps(job),
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env=environment_of(self.given.threads),
-                timeout=self.given.timeout,
-            )
+            try:
+                done = subprocess.run(
+                    command,
+                    input=json.dumps(job),
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    env=environment_of(self.given.threads, self.given.device, packages),
+                    timeout=self.given.timeout,
+                )
+            except subprocess.TimeoutExpired:
+                raise NotHere(f"it takes more than {self.given.timeout:.0f} s") from None
         if done.returncode:
             raise NotHere(f"it fails: {last_line(log.read_text())}")
         return dict(json.loads(done.stdout))
 
-    def training(self, system: System, corpus: Corpus, rate: float, seed: int, limit: int = 0, epochs: int = 0) -> Row:
+    def training(self, run: Run, limit: int = 0, epochs: int = 0) -> Row:
         """The job of a training."""
-        folder = self.given.folder / "models" / f"{system.name}-{corpus.name}-{rate}-{seed}".replace("/", "-")
-        if limit == 0:
-            shutil.rmtree(folder, ignore_errors=True)
+        corpus, folder = self.corpora[run.corpus], self.given.folder / "models" / run.name
+        shutil.rmtree(folder, ignore_errors=True)
         return {
             "action": "train",
             "train": [sentence_of(document) for document in corpus.train[: limit or None]],
@@ -290,98 +332,155 @@ class Race:
             "epochs": epochs or self.given.epochs,
             "batch_size": self.given.batch_size,
             "width": self.given.width,
-            "learning_rate": rate,
-            "seed": seed,
-            "folder": str(folder) if limit == 0 else str(self.given.folder / "models" / "timed"),
+            "learning_rate": run.rate,
+            "seed": run.seed,
+            "folder": str(folder),
         }
 
-    def prediction(self, corpus: Corpus, folder: str, documents: Sequence[Document], rounds: int = 0) -> Row:
-        """The job of a prediction."""
+    def prediction(self, corpus: Corpus, documents: Sequence[Document], rounds: int = 0) -> Row:
+        """The job of a prediction, but for the model's folder."""
         sentences = [words_of(document) for document in documents]
         timed = {"rounds": rounds, "timed": self.given.timed}
-        return {"action": "predict", "folder": folder, "sentences": sentences, "flat": corpus.flat, **timed}
+        return {"action": "predict", "sentences": sentences, "flat": corpus.flat, **timed}
 
-    def accuracy(self, system: System, corpus: Corpus, rate: float, seed: int) -> None:
-        """A training and its scores, unless they are kept."""
-        if self.kept("accuracy", system, corpus, rate=rate, seed=seed):
-            return
-        training = self.training(system, corpus, rate, seed)
-        cost = self.ask(system, training)
-        documents = [*corpus.dev, *corpus.test]
-        answer = self.ask(system, self.prediction(corpus, training["folder"], documents))
-        found, half = answer["entities"], len(corpus.dev)
-        self.keep(
-            {
-                **self.facts("accuracy", system, corpus),
-                "rate": rate,
-                "seed": seed,
-                "dev": scored(corpus.dev, found[:half], corpus.flat),
-                "test": scored(corpus.test, found[half:], corpus.flat),
-                "seconds": round(cost["seconds"], 1),
-                "cpu_seconds": round(cost["cpu_seconds"], 1),
-                "versions": cost["versions"],
-            }
-        )
+    def accuracy(self, run: Run) -> Row:
+        """A training and its scores."""
+        corpus, began = self.corpora[run.corpus], time.perf_counter()
+        job = self.training(run)
+        cost = self.ask(run.system, {**job, "then": self.prediction(corpus, [*corpus.dev, *corpus.test])}, run.name)
+        shutil.rmtree(job["folder"], ignore_errors=True)
+        found, half = cost["then"]["entities"], len(corpus.dev)
+        return {
+            **self.facts("accuracy", run.system, corpus),
+            "rate": run.rate,
+            "seed": run.seed,
+            "dev": scored(corpus.dev, found[:half], corpus.flat),
+            "test": scored(corpus.test, found[half:], corpus.flat),
+            "seconds": round(cost["seconds"], 1),
+            "cpu_seconds": round(cost["cpu_seconds"], 1),
+            "process_seconds": round(time.perf_counter() - began, 1),
+            "device": cost["device"],
+            "versions": cost["versions"],
+        }
 
-    def cost(self, system: System, corpus: Corpus) -> None:
-        """What a short training and a prediction cost, unless it is kept."""
-        if self.kept("cost", system, corpus):
-            return
-        rate = best_rate(self.kept("accuracy", system, corpus))
-        limit = min(self.given.timed_training, len(corpus.train))
-        trained = self.ask(system, self.training(system, corpus, rate, 1, limit=limit, epochs=1))
-        folder = self.training_folder(system, corpus, rate)
-        answer = self.ask(system, self.prediction(corpus, folder, corpus.test, self.given.rounds))
-        self.keep(
-            {
-                **self.facts("cost", system, corpus),
-                "timed_training": limit,
-                "training_cpu_seconds": round(trained["cpu_seconds"] * 1000 / limit, 1),
-                "training_peak_mb": round(trained["peak_mb"]),
-                "startup_seconds": round(answer["startup_seconds"], 2),
-                "peak_mb": round(answer["peak_mb"]),
-                "turns": answer["turns"],
-                "versions": answer["versions"],
-            }
-        )
-
-    def training_folder(self, system: System, corpus: Corpus, rate: float) -> str:
-        """Where the model of the first seed is."""
-        return str(self.given.folder / "models" / f"{system.name}-{corpus.name}-{rate}-1".replace("/", "-"))
+    def cost(self, system: System, corpus: Corpus) -> Row:
+        """What a short training and a prediction with its model cost; models of another machine are not needed."""
+        run = Run(system, corpus.name, best_rate(self.kept("accuracy", system, corpus)), 1)
+        limit, epochs = min(self.given.timed_training, len(corpus.train)), self.given.timed_epochs
+        job = self.training(run, limit, epochs)
+        trained = self.ask(system, job, run.name)
+        predicting = {**self.prediction(corpus, corpus.test, self.given.rounds), "folder": job["folder"]}
+        answer = self.ask(system, predicting, run.name)
+        return {
+            **self.facts("cost", system, corpus),
+            "threads": self.given.threads,
+            "timed_training": limit,
+            "timed_epochs": epochs,
+            "training_cpu_seconds": round(trained["cpu_seconds"] * 1000 / (limit * epochs), 1),
+            "training_peak_mb": round(trained["peak_mb"]),
+            "startup_seconds": round(answer["startup_seconds"], 2),
+            "peak_mb": round(answer["peak_mb"]),
+            "found": sum(map(len, answer["entities"])),
+            "turns": answer["turns"],
+            "versions": answer["versions"],
+        }
 
     def run(self) -> None:
         """Everything that was asked for and is not kept."""
         steps = self.given.steps.split(",")
-        for corpus, system in ((c, s) for c in self.corpora for s in chosen(self.given.systems)):
+        if "install" in steps and self.given.packages is None:
+            for system in self.systems:
+                self.tried(system, lambda system=system: python_of(system.environment, self.given.folder))
+        if "train" in steps:
+            self.train()
+        if "time" in steps:
+            for corpus, system in ((c, s) for c in self.corpora.values() for s in self.systems):
+                if self.kept("accuracy", system, corpus) and not self.kept("cost", system, corpus):
+                    began = time.perf_counter()
+                    if row := self.tried(system, lambda s=system, c=corpus: self.cost(s, c), corpus.name):
+                        self.keep(row)
+                    print(f"{corpus.name} {system.name}: {time.perf_counter() - began:.0f} s", flush=True)
+
+    def tried(self, system: System, work: Callable[[], Any], *corpora: str) -> Any:
+        """What the work gives; if it cannot be done, a line with the reason for each of the corpora, or for all."""
+        try:
+            return work()
+        except NotHere as reason:
+            for name in corpora or self.corpora:
+                self.keep({**self.facts("failed", system, self.corpora[name]), "reason": str(reason)})
+                print(f"{name} {system.name}: {reason}", flush=True)
+            return None
+
+    def train(self) -> None:
+        """Trainings and their scores, several at once."""
+        began, running, waiting = time.perf_counter(), dict[Future[Row], Run](), self.waiting(())
+        print(f"{len(waiting)} runs now, about {self.estimate():.0f} process-seconds in all", flush=True)
+        with ThreadPoolExecutor(self.given.workers) as pool:
+            while waiting or running:
+                late = self.given.time_budget and time.perf_counter() - began > self.given.time_budget
+                while waiting and not late and len(running) < self.given.workers:
+                    run = waiting.pop(0)
+                    running[pool.submit(self.accuracy, run)] = run
+                if not running:
+                    print(f"out of time: {len(waiting)} runs are left", flush=True)
+                    return
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    run = running.pop(done)
+                    row = self.tried(run.system, done.result, run.corpus)
+                    if row:
+                        self.keep(row)
+                        figures = f"dev {row['dev']['f1']:.2f} test {row['test']['f1']:.2f}"
+                        seconds = f"({row['seconds']:.0f} s of {row['process_seconds']:.0f})"
+                        print(f"{time.perf_counter() - began:5.0f}s {run.name} {figures} {seconds}", flush=True)
+                waiting = self.waiting(running.values())
+
+    def waiting(self, running: Collection[Run]) -> list[Run]:
+        """The runs that can start: each rate with the first seed, then other seeds with the rate that dev chose."""
+        first, *others = seeds_of(self.given.seeds)
+        runs = []
+        for corpus, system in ((c, s) for c in self.corpora.values() for s in self.systems):
             if self.kept("failed", system, corpus):
                 continue
-            began = time.perf_counter()
-            try:
-                self.step(system, corpus, steps)
-            except NotHere as reason:
-                self.keep({**self.facts("failed", system, corpus), "reason": str(reason)})
-                print(f"{corpus.name} {system.name}: {reason}", flush=True)
-            print(f"{corpus.name} {system.name}: {time.perf_counter() - began:.0f} s", flush=True)
+            tried = [Run(system, corpus.name, rate, first) for rate in system.rates]
+            if len(tried) == 1:
+                runs += tried + [replace(tried[0], seed=seed) for seed in others]
+            elif all(self.scores_of(run) for run in tried):
+                rate = best_rate(self.kept("accuracy", system, corpus, seed=first))
+                runs += [Run(system, corpus.name, rate, seed) for seed in others]
+            else:
+                runs += tried
+        runs = [run for run in runs if run not in running and not self.scores_of(run)]
+        return sorted(runs, key=lambda run: (run.system.optional, -run.system.seconds, run.seed))
 
-    def step(self, system: System, corpus: Corpus, steps: Sequence[str]) -> None:
-        """The steps of one system on one corpus."""
-        if "install" in steps:
-            python_of(system.environment, self.given.folder)
-        if "train" in steps:
-            for rate in self.rates(system, corpus):
-                for seed in seeds_of(self.given.seeds):
-                    self.accuracy(system, corpus, rate, seed)
-        if "time" in steps and self.kept("accuracy", system, corpus):
-            self.cost(system, corpus)
+    def scores_of(self, run: Run) -> list[Row]:
+        """The line of a run, if it is kept."""
+        return self.kept("accuracy", run.system, self.corpora[run.corpus], rate=run.rate, seed=run.seed)
 
-    def rates(self, system: System, corpus: Corpus) -> list[float]:
-        """The learning rates to try: the list on the first corpus, on others the one that was best there."""
-        if system.rate is not None:
-            return [system.rate]
-        first = self.corpora[0]
-        if corpus is first:
-            return [float(rate) for rate in self.given.rates.split(",")]
-        return [best_rate(self.kept("accuracy", system, first))]
+    def estimate(self) -> float:
+        """Process-seconds that all runs may take which are not kept."""
+        sizes = sum(len(corpus.train) for corpus in self.corpora.values()) * self.given.epochs / (3000 * 6)
+        runs = len(seeds_of(self.given.seeds)) - 1
+        kept = sum(row["kind"] == "accuracy" for row in self.rows)
+        all_runs = [s.seconds for s in self.systems for _ in range(len(s.rates) + runs)]
+        share = 1 - kept / max(1, len(all_runs) * len(self.corpora))
+        return sizes * sum(all_runs) * share
+
+    def check(self) -> bool:
+        """Whether every system trains and predicts here; says of each how long it took, or why not."""
+        (corpus,) = list(self.corpora.values())[:1]
+        runs = [Run(system, corpus.name, system.rates[0], 1) for system in self.systems]
+        with ThreadPoolExecutor(self.given.workers) as pool:
+            answers = {run: pool.submit(self.accuracy, run) for run in runs}
+        for run, answer in answers.items():
+            error = answer.exception()
+            if error is None:
+                row = answer.result()
+                print(f"ok     {run.system.name}: {row['process_seconds']} s on {row['device']}, {row['versions']}")
+                continue
+            print(f"FAILED {run.system.name}: {error}")
+            log = (self.given.folder / "logs" / f"{run.name}.txt").read_text().splitlines()
+            print("\n".join(f"    {line[:200]}" for line in log[-12:]), flush=True)
+        return all(answer.exception() is None for answer in answers.values())
 
 
 def seeds_of(text: str) -> list[int]:
@@ -390,9 +489,9 @@ def seeds_of(text: str) -> list[int]:
 
 
 def best_rate(rows: Sequence[Row]) -> float:
-    """The learning rate with the best mean dev F1."""
-    rates = {row["rate"] for row in rows}
-    return float(max(rates, key=lambda rate: fmean(row["dev"]["f1"] for row in rows if row["rate"] == rate)))
+    """The learning rate with the best dev F1 of the first seed, the only one that all rates have."""
+    first = min(row["seed"] for row in rows)
+    return float(max((row for row in rows if row["seed"] == first), key=lambda row: row["dev"]["f1"])["rate"])
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
@@ -403,7 +502,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     made = []
     for (corpus, system), some in lines.items():
         kinds = {kind: [row for row in some if row["kind"] == kind] for kind in ("accuracy", "cost", "failed")}
-        line: Row = {"corpus": corpus, "system": system, "row": some[-1]}
+        line: Row = {"corpus": corpus, "system": system, "row": (kinds["accuracy"] or some)[-1]}
         if kinds["accuracy"]:
             rate = best_rate(kinds["accuracy"])
             line |= {"rate": rate, "f1": [row["test"]["f1"] for row in kinds["accuracy"] if row["rate"] == rate]}
@@ -414,24 +513,36 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def caption(lines: Sequence[Row]) -> str:
-    """What all lines of a table have in common: encoder, budget, seeds, threads, commits."""
+    """What all lines of a table have in common: encoder, budget, seeds, devices, threads, commits."""
     some = [line["row"] for line in lines]
-    row, sizes = some[0], some[0]["sentences"]
+    row, sizes = some[0], [one["sentences"] for one in some]
+    train, test = (
+        ", ".join(f"{size:,}" for size in dict.fromkeys(one[part] for one in sizes)) for part in ("train", "test")
+    )
     seeds = ", ".join(map(str, sorted({len(line["f1"]) for line in lines if "f1" in line})))
-    commits = ", ".join(dict.fromkeys(f"`{one['commit']}`" for one in some))
+    costs = [line["cost"] for line in lines if line["cost"]]
+    commits = ", ".join(dict.fromkeys(f"`{one['commit']}`" for one in [*some, *costs]))
+    devices = ", ".join(dict.fromkeys(one["device"] for one in some if "device" in one))
+    threads = ", ".join(dict.fromkeys(str(cost["threads"]) for cost in costs))
     return (
-        f"{row['encoder']} in float32; the first {sizes['train']} training sentences, {row['epochs']} epochs in "
-        f"batches of {row['batch_size']}, spans of up to {row['width']} words, scored on the first {sizes['test']} "
-        f"test sentences; {row['threads']} threads; seeds: {seeds}; commit {commits}."
+        f"{row['encoder']} in float32; the first {train} training sentences, {row['epochs']} epochs in "
+        f"batches of {row['batch_size']}, spans of up to {row['width']} words, scored on {test} test sentences; "
+        f"seeds: {seeds}{f'; F1 with {devices}' if devices else ''}"
+        f"{f'; cost with {threads} threads' if costs else ''}; commit {commits}."
     )
 
 
-def environment_of(threads: int) -> Mapping[str, str]:
-    """As many threads for every library that computes, and no hub."""
+def environment_of(threads: int, device: str, packages: Path | None) -> Mapping[str, str]:
+    """As many threads for every library that computes, no hub, no GPU unless asked for, given packages first."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "RAYON_NUM_THREADS")
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    quiet = {"OMP_WAIT_POLICY": "passive", "TRANSFORMERS_VERBOSITY": "error", "CUDA_VISIBLE_DEVICES": ""}
-    return {**os.environ, **dict.fromkeys(names, str(threads)), **offline, **quiet}
+    quiet = {"OMP_WAIT_POLICY": "passive", "TRANSFORMERS_VERBOSITY": "error", "USE_TORCH": "1"}
+    made = {**os.environ, **dict.fromkeys(names, str(threads)), **offline, **quiet}
+    if device == "cpu":
+        made["CUDA_VISIBLE_DEVICES"] = ""
+    if packages is not None:
+        made["PYTHONPATH"] = os.pathsep.join([str(packages.resolve()), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return made
 
 
 def chosen(names: str) -> list[System]:
@@ -449,29 +560,38 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("WINGSPAN_DATA"))
     encoders = Path(os.environ.get("WINGSPAN_ENCODERS", "."))
     parser.add_argument("--encoder-folder", type=Path, default=encoders / "all-MiniLM-L6-v2")
-    parser.add_argument("--folder", type=Path, default=Path("build/peers"), help="environments and models")
+    parser.add_argument("--folder", type=Path, default=Path("build/peers"), help="environments, models and logs")
+    parser.add_argument("--packages", type=Path, help="a folder of packages per library, instead of environments")
+    parser.add_argument("--check", action="store_true", help="only try whether each system runs, on a few sentences")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--workers", type=int, default=1, help="trainings at once")
+    parser.add_argument("--time-budget", type=float, default=0, help="seconds after which no training is started")
     parser.add_argument("--steps", default="install,train,time")
     parser.add_argument("--systems", default="", help="comma separated; otherwise all")
     parser.add_argument("--corpora", default=",".join(CORPORA))
-    parser.add_argument("--train", type=int, default=600, help="sentences of the training part")
-    parser.add_argument("--dev", type=int, default=200)
-    parser.add_argument("--test", type=int, default=400)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, default=8, help="the default of Hugging Face's trainer and of GLiNER")
+    parser.add_argument("--train", type=int, default=3000, help="sentences of the training part")
+    parser.add_argument("--dev", type=int, default=500)
+    parser.add_argument("--test", type=int, default=0, help="0: all")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--width", type=int, default=8, help="words of the widest span, for all that have spans")
-    parser.add_argument("--rates", default="1.5e-4,5e-4", help="learning rates that dev chooses from")
-    parser.add_argument("--seeds", default="1")
+    parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--timed", type=int, default=160, help="test sentences whose prediction is timed")
-    parser.add_argument("--timed-training", type=int, default=100, help="sentences of the epoch that is timed")
+    parser.add_argument("--timed-training", type=int, default=300, help="sentences of the training that is timed")
+    parser.add_argument("--timed-epochs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=1800, help="seconds after which a run is given up")
     parser.add_argument("--commit", default="unknown")
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/peers.jsonl"))
     given = parser.parse_args()
     if given.data is None or not given.encoder_folder.is_dir():
         parser.error("give --data and --encoder-folder, or set WINGSPAN_DATA and WINGSPAN_ENCODERS")
+    if given.check:
+        given.train, given.dev, given.test, given.epochs, given.output = 32, 8, 8, 1, Path(os.devnull)
     race = Race(given)
+    if given.check:
+        raise SystemExit(0 if race.check() else 1)
     race.run()
     for line in summary(race.rows):
         print(text_of(line))

@@ -1,5 +1,6 @@
 """The race with other libraries, as far as none of them is needed: the protocol, the scores, what is shown."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -96,7 +97,50 @@ def test_dev_chooses_the_rate_whose_test_scores_are_shown(scripts):
     assert (flair["rate"], flair["f1"]) == (5e-4, [40, 44])
     assert "F1  42.0 (2 seeds, rate 0.0005); x1.50, 70 s" in peers.text_of(flair)
     assert peers.text_of(eznlp).endswith("eznlp                pip cannot install it")
-    assert "mini in float32; the first 6 training sentences, 3 epochs in batches of 8" in peers.caption([flair, eznlp])
+    caption = peers.caption([flair, eznlp])
+    assert "mini in float32; the first 6 training sentences, 3 epochs in batches of 8" in caption
+    assert "seeds: 2; cost with 2 threads; commit `abc`." in caption
+
+
+def test_only_runs_with_the_first_seed_choose_the_rate(scripts):
+    """The other seeds have run with one rate alone, so their mean would not be comparable."""
+    peers, _ = scripts
+    runs = [(1e-4, 1, 50), (5e-4, 1, 60), (5e-4, 2, 20)]
+    assert peers.best_rate([{"rate": rate, "seed": seed, "dev": {"f1": dev}} for rate, seed, dev in runs]) == 5e-4
+
+
+def test_other_seeds_wait_for_the_rate_that_dev_chooses(scripts):
+    peers, _ = scripts
+    race = peers.Race.__new__(peers.Race)
+    race.given, race.rows = argparse.Namespace(seeds="1,2"), []
+    race.corpora = {"genia": peers.Corpus("genia", [], [], [])}
+    known = {system.name: system for system in peers.SYSTEMS}
+    race.systems = [known["bundling/span"], known["GLiNER"], known["spaCy ner"]]
+
+    def waiting(*running):
+        return [(run.system.name, run.rate, run.seed) for run in race.waiting(running)]
+
+    rates = known["GLiNER"].rates
+    assert waiting()[:3] == [("GLiNER", rate, 1) for rate in rates]
+    assert waiting()[3:5] == [("bundling/span", 1.5e-4, seed) for seed in (1, 2)]
+    assert all(name == "spaCy ner" for name, _, _ in waiting()[5:])
+    for rate, dev in zip(rates, (10, 30, 20), strict=True):
+        race.rows.append(line("accuracy", "GLiNER", rate=rate, seed=1, dev={"f1": dev}))
+    assert waiting()[0] == ("GLiNER", rates[1], 2)
+    assert ("GLiNER", rates[1], 2) not in waiting(peers.Run(known["GLiNER"], "genia", rates[1], 2))
+    race.rows.append(line("failed", "GLiNER", reason="it fails"))
+    assert all(name != "GLiNER" for name, _, _ in waiting())
+
+
+def test_given_packages_come_before_those_of_the_environment(scripts, tmp_path, monkeypatch):
+    peers, _ = scripts
+    monkeypatch.setenv("PYTHONPATH", "src")
+    hidden = peers.environment_of(2, "cpu", None)
+    assert (hidden["CUDA_VISIBLE_DEVICES"], hidden["PYTHONPATH"], hidden["OMP_NUM_THREADS"]) == ("", "src", "2")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    shown = peers.environment_of(1, "cuda", tmp_path)
+    assert "CUDA_VISIBLE_DEVICES" not in shown
+    assert shown["PYTHONPATH"] == f"{tmp_path}{os.pathsep}src"
 
 
 def test_a_job_is_answered_with_one_line_of_json(scripts, tmp_path):
