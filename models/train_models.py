@@ -47,6 +47,8 @@ def plan_of(job: Job) -> Any:
     few = job["limit"] or None
     short = [replace(c, train=c.train[:few], dev=c.dev[:few], test=c.test[:few]) for c in plan.corpora]
     plan = replace(plan, corpora=tuple(short))
+    if job["recipe"] == "single":
+        return plan  # a corpus alone has its own dev set, and its leaks are dropped as usual
     held_out = Corpora(plan.training, plan=plan).held_out
     clean = handle_leaks(plan.training, held_out, "drop", plan.target.name).documents
     corpora = []
