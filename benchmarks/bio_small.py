@@ -80,7 +80,7 @@ def tested(model: Any, corpora: Sequence[str], few: int | None) -> Row:
     from wingspan.corpora.formats import read
 
     calibration = model.calibration
-    row: Row = {"recipe": model.recipe.name, "parameters": model.engine.parameters, "tests": {}}
+    row: Row = {"parameters": model.engine.parameters, "tests": {}}
     for name, (gold, labels) in test_sets(corpora).items():
         gold = gold[:few]
         plain = [replace(document, dataset="main") for document in gold]
