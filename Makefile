@@ -31,14 +31,11 @@ SEED ?= 1
 fuzz: .venv/.installed-dev
 	$(BIN)/python benchmarks/fuzz.py --seed $(SEED) $(FUZZ_ARGS)
 
-# the installed model anew, from the corpora and word vectors in WINGSPAN_DATA: ten to fifteen minutes of one core
-VECTORS ?= $(WINGSPAN_DATA)/glove/glove.6B.100d.subset.npz
+# the installed model, of a student that models/train_models.py has trained
+STUDENT ?= runs/bio-small
 model: .venv/.installed-dev
-	rm -rf runs/bio-small
-	$(BIN)/wingspan train baseline --corpora models/corpora.toml --settings models/settings.toml \
-		--encoder static:$(VECTORS) --seed 1 --threads 1 --output runs/bio-small
-	$(BIN)/wingspan calibrate runs/bio-small $(WINGSPAN_DATA)/biored/dev.text.jsonl --thresholds f1
-	$(BIN)/python models/build_model.py runs/bio-small
+	$(BIN)/python models/calibrate_model.py $(STUDENT)
+	$(BIN)/python models/build_model.py $(STUDENT)
 	$(BIN)/python models/pin.py
 
 .venv/bin/python:

@@ -1,10 +1,11 @@
 """The model in the box on the test sets of the corpora it was trained on, in BioRED's labels; one JSON line a model.
 
-    python benchmarks/bio_small.py scores --model runs/bio-small --name student --seed 1 \\
+    python benchmarks/bio_small.py scores --model wingspan-bio-small --name shipped \\
         --output benchmarks/results/bio_small.jsonl
-    python benchmarks/bio_small.py scores --model wingspan-bio-small --name shipped ...
-    python benchmarks/bio_small.py robustness --model wingspan-bio-small ...
-    python benchmarks/bio_small.py costs --model wingspan-bio-small ...
+    python benchmarks/bio_small.py scores --model wingspan-bio-small --name int8 --precision int8 ...
+    python benchmarks/bio_small.py scores --model runs/bio-small --name full ...
+    python benchmarks/bio_small.py robustness --model wingspan-bio-small --name shipped ...
+    python benchmarks/bio_small.py costs --model wingspan-bio-small --name torch --encoder-folder ENCODER ...
     python benchmarks/bio_small.py failures --model wingspan-bio-small --show 30
 
 `scores`: strict F1 with a 95 % interval over documents, the error of calibration with the model's temperature and
@@ -63,7 +64,7 @@ def scores(given: argparse.Namespace) -> Row:
     """F1 on every test set and on the regression set."""
     import wingspan
 
-    model = wingspan.load(given.model, device=given.device)
+    model = wingspan.load(given.model, device=given.device, precision=given.precision)
     return {"mb": megabytes(given.model), **tested(model, given.corpora.split(","), None)}
 
 
@@ -80,7 +81,7 @@ def tested(model: Any, corpora: Sequence[str], few: int | None) -> Row:
     from wingspan.corpora.formats import read
 
     calibration = model.calibration
-    row: Row = {"recipe": model.recipe.name, "parameters": model.engine.parameters, "tests": {}}
+    row: Row = {"parameters": model.engine.parameters, "tests": {}}
     for name, (gold, labels) in test_sets(corpora).items():
         gold = gold[:few]
         plain = [replace(document, dataset="main") for document in gold]
@@ -106,7 +107,7 @@ def robustness(given: argparse.Namespace) -> Row:
     import wingspan
     from wingspan.report import errors
 
-    model = wingspan.load(given.model, device=given.device)
+    model = wingspan.load(given.model, device=given.device, precision=given.precision)
     gold, _ = test_sets(["biored"])["biored"]
     drops = errors.robustness(model, [replace(document, dataset="main") for document in gold], seed=1)
     return {
@@ -190,10 +191,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("scores", "robustness", "costs", "failures"))
     parser.add_argument("--model", required=True)
-    parser.add_argument("--name", default="", help="what the model is: student, teacher, shipped, …")
+    parser.add_argument("--name", default="", help="what the model is: shipped, full, half, int8, torch, onnx")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="auto", help="of prediction; a GPU's is bfloat16 by default")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--encoder-folder", type=Path, help="the bare encoder that `costs` compares with")
     parser.add_argument("--show", type=int, default=30)

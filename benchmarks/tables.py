@@ -620,6 +620,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "label-map-threshold": label_map_threshold,
     "bio-small-tests": bio_small_tables.tests,
     "bio-small-types": bio_small_tables.types,
+    "bio-small-distillation": bio_small_tables.distillation,
     "bio-small-compression": bio_small_tables.compression,
     "bio-small-robustness": bio_small_tables.robustness,
     "bio-small-costs": bio_small_tables.costs,

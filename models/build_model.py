@@ -3,8 +3,9 @@
     python models/build_model.py runs/bio-small                   # into the package
     python models/build_model.py runs/bio-small --output build/trimmed --bits 32
 
-`make model` trains and builds. Where the encoder has word pieces, those that the training texts use most are kept;
-words with other pieces are cut into smaller ones, down to single characters, so every text can still be read.
+Where the encoder has word pieces, those that the training texts use most are kept. Words with other pieces are cut
+into smaller ones; all single characters are kept, so no word becomes unknown that was not. A model that was calibrated
+(calibrate_model.py) stays so.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from wingspan.checkpoint import WEIGHTS
+from wingspan.recognizer import Recognizer
+from wingspan.text import Document
 from wingspan.tokenizing.pieces import TOKENIZER, PieceTokenize
-from wingspan.training.multi_corpus import read_corpora
+from wingspan.training.corpora import corpora_of, handle_leaks
 
 HERE = Path(__file__).parent
 PACKAGED = HERE / "wingspan-bio-small" / "wingspan_bio_small" / "model"
-PIECES = 19_000  # with as many, weights of 16 bits take less than 40 MB
+PIECES = 21_000  # with as many, six layers of 384 in 16 bits take 39.4 MB; the training texts use 15,500
 TABLE = "model.encoder.model.embeddings.word_embeddings.weight"
-LATIN_AND_GREEK = range(0x400)
-SYMBOLS = range(0x2000, 0x2300)  # punctuation, arrows, letter-like and mathematical signs
 CONTINUED = "##"
 NEVER_USED = re.compile(r"\[unused\d+\]")
 FOLDERS = re.compile(r'(?<=[" :])/(?:[^\s"/]+/)+')  # of absolute paths
@@ -37,23 +39,25 @@ LEFT_OUT = ("journal.jsonl", "leaks.json", "README.md", "state")
 """What a run folder has besides its model; the card of the package is README.md there."""
 
 
-def counted_pieces(tokenize: PieceTokenize, texts: Iterable[str]) -> Counter[int]:
-    """How often the training texts use each piece."""
+def training_documents() -> Sequence[Document]:
+    """The documents that training keeps: none that is in a test set, or in a dev set that is held out."""
+    corpora = corpora_of(None, None, None, None, HERE / "corpora.toml")
+    return handle_leaks(corpora.train, corpora.held_out, "drop", corpora.target).documents
+
+
+def counted_pieces(model: Recognizer, documents: Sequence[Document]) -> Counter[int]:
+    """How often the words that the model sees in these documents need each piece."""
+    words = Counter(word for sentence in model.segment(documents) for word in sentence.words)
     found: Counter[int] = Counter()
-    for text in texts:
-        found.update(tokenize.backend.encode(text, add_special_tokens=False).ids)
+    for pieces, count in zip(model.engine.tokenize.cut(list(words)), words.values(), strict=True):
+        for piece in pieces:
+            found[piece] += count
     return found
-
-
-def is_single(piece: str) -> bool:
-    """Whether a piece is one character that any text may have."""
-    character = piece.removeprefix(CONTINUED)
-    return len(character) == 1 and (ord(character) in LATIN_AND_GREEK or ord(character) in SYMBOLS)
 
 
 def kept_pieces(vocabulary: dict[str, int], special: set[str], used: Counter[int], size: int) -> list[str]:
     """The pieces of the smaller vocabulary, in their old order."""
-    always = {piece for piece in vocabulary if piece in special or is_single(piece)}
+    always = {piece for piece in vocabulary if piece in special or len(piece.removeprefix(CONTINUED)) == 1}
     others = [piece for piece in vocabulary if piece not in always and not NEVER_USED.fullmatch(piece)]
     others.sort(key=lambda piece: (-used[vocabulary[piece]], vocabulary[piece]))
     return sorted([*always, *others[: max(0, size - len(always))]], key=vocabulary.__getitem__)
@@ -92,23 +96,26 @@ def store_in(bits: int, output: Path) -> None:
     save_file(rounded, output / WEIGHTS, metadata={"format": "pt"})
 
 
-def renumber(stored: dict[str, object], new: dict[str, int]) -> None:
+def renumber(stored: dict[str, Any], new: dict[str, int]) -> None:
     """Puts the new numbers of pieces into a tokenizer.json, everywhere that it has numbers."""
-    tokenizer: dict[str, object] = stored  # as the library writes it
-    model, processor = tokenizer["model"], tokenizer.get("post_processor")
-    assert isinstance(model, dict)
-    model["vocab"] = new
-    added = tokenizer["added_tokens"]
-    assert isinstance(added, list)
-    for token in added:
+    stored["model"]["vocab"] = new
+    for token in stored["added_tokens"]:
         token["id"] = new[token["content"]]
-    tokenizer["truncation"] = tokenizer["padding"] = None  # both would cut or lengthen texts silently
-    if isinstance(processor, dict):
-        for end in ("sep", "cls"):
-            if end in processor:
-                processor[end][1] = new[processor[end][0]]
-        for token in processor.get("special_tokens", {}).values():
-            token["ids"] = [new[piece] for piece in token["tokens"]]
+    stored["truncation"] = stored["padding"] = None  # both would cut or lengthen texts silently
+    processor = stored["post_processor"]  # of BERT's kind, or a template, which tells the same with more words
+    for end in {"sep", "cls"} & set(processor):
+        processor[end][1] = new[processor[end][0]]
+    for token in processor.get("special_tokens", {}).values():
+        token["ids"] = [new[piece] for piece in token["tokens"]]
+
+
+def build(model: Path, output: Path, pieces: int, bits: int, documents: Sequence[Document] = ()) -> None:
+    """Writes the smaller model; `documents` choose its word pieces, by default those that it was trained on."""
+    recognizer = Recognizer.from_pretrained(model, device="cpu")
+    copy_without_paths(model, output)
+    if isinstance(recognizer.engine.tokenize, PieceTokenize):
+        trim(model, output, counted_pieces(recognizer, documents or training_documents()), pieces)
+    store_in(bits, output)
 
 
 def main() -> None:
@@ -119,18 +126,11 @@ def main() -> None:
     parser.add_argument("--pieces", type=int, default=PIECES)
     parser.add_argument("--bits", type=int, choices=(16, 32), default=16)
     given = parser.parse_args()
-    from wingspan.recognizer import Recognizer
-
     if given.output.resolve() == given.model.resolve():
         parser.error("--output is the trained model itself; give another folder")
     if given.output.exists() and given.output != PACKAGED:
         parser.error(f"{given.output} is there already; choose another --output")
-    tokenize = Recognizer.from_pretrained(given.model, device="cpu").engine.tokenize
-    copy_without_paths(given.model, given.output)
-    if isinstance(tokenize, PieceTokenize):
-        texts = (document.text for document in read_corpora(HERE / "corpora.toml").training)
-        trim(given.model, given.output, counted_pieces(tokenize, texts), given.pieces)
-    store_in(given.bits, given.output)
+    build(given.model, given.output, given.pieces, given.bits)
     size = sum(file.stat().st_size for file in given.output.rglob("*") if file.is_file())
     print(f"{given.output}: {size / 1e6:.1f} MB")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -12,20 +13,22 @@ from transformers import AutoModel, BartConfig, BertConfig, RobertaConfig, T5Con
 WORD_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "drug", "gene", "##s", "##xy", "cell", "in", "the", ".", "-"]
 
 
-def tiny_bert(folder: Path) -> Path:
+def tiny_bert(folder: Path, pieces: Sequence[str] = WORD_PIECES) -> Path:
     """Uncased; its tokenizer.json carries truncation and padding, as some published ones do."""
-    tokenizer = Tokenizer(models.WordPiece({piece: at for at, piece in enumerate(WORD_PIECES)}, unk_token="[UNK]"))
+    numbers = {piece: at for at, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]", special_tokens=[(name, numbers[name]) for name in ("[CLS]", "[SEP]")]
     )
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=16, pad_id=0, pad_token="[PAD]")
+    tokenizer.enable_padding(length=16, pad_id=numbers["[PAD]"], pad_token="[PAD]")
     special = dict(unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]")
     config = BertConfig(
-        vocab_size=len(WORD_PIECES),
+        vocab_size=len(pieces),
+        pad_token_id=numbers["[PAD]"],
         hidden_size=8,
         num_hidden_layers=3,
         num_attention_heads=2,
