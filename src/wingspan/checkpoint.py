@@ -69,7 +69,8 @@ def load(
         size = weights_in(folder / weights)
     try:
         with allowance(size, draws=False):  # which took as long as reading the weights
-            encoder = part.func.rebuild(folder, **part.keywords)
+            rebuild = part.func.rebuild if studied is not None else part.func.rebuild_to_predict
+            encoder = rebuild(folder, **part.keywords)
             learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
     except Exception as error:  # parts with wrong settings raise anything
         if isinstance(error, ValueError | OSError):

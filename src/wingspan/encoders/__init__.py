@@ -81,3 +81,8 @@ class Encoder(nn.Module, ABC):
         encoder.saved_in = folder
         cls.__init__(encoder, **settings)
         return encoder
+
+    @classmethod
+    def rebuild_to_predict(cls, folder: Path, **settings: Any) -> Self:
+        """The same for a model that is not trained any more, without what only training needs."""
+        return cls.rebuild(folder, **settings)

@@ -2,7 +2,8 @@
 
 Transformers is given a checked configuration and the weights, never a folder to find things in: a configuration can
 name code, kernels, quantizers or other repositories, and which of them are fetched depends on the installed packages.
-Its import takes half a second and is left to the functions that need it: models without a Transformer do not.
+Its import takes seconds and is left to the functions that need it: models without a Transformer do not, nor do saved
+BERTs that only predict.
 """
 
 import hashlib
@@ -21,15 +22,18 @@ from typing import Any, Literal, NamedTuple
 import torch
 from huggingface_hub import constants, snapshot_download
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from wingspan.files import brief, check_model_folder, check_size, stored_object
 from wingspan.layers.allowance import allowance, weights_of
+from wingspan.layers.bert import Bert, BertConfig
 
 Bits = Literal["8bit", "4bit"]
 BASE = "encoder/base.json"  # which base a quantized model has
 BASE_FILES = ["*.json", "*.txt", "*.model", "model.safetensors", "model-*.safetensors"]
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges*", "*tokens*", "*.model")
+BERT_TOKENIZERS = ("BertTokenizer", "BertTokenizerFast")
 INDEX = "model.safetensors.index.json"
 RATES = ("dropout", "attention_dropout", "activation_dropout")  # T5, BART and similar models keep rates in these
 FOREIGN = re.compile(
@@ -76,9 +80,17 @@ def open_named(name: str, revision: str | None, dtype: torch.dtype, quantize: Bi
 
 
 def open_saved(
-    folder: Path, name: str, dtype: torch.dtype, quantize: Bits | None
+    folder: Path, name: str, dtype: torch.dtype, quantize: Bits | None, *, predicts: bool = False
 ) -> tuple[Any, Any, dict[str, Any] | None]:
-    """Model, without weights, and tokenizer of a saved model; a quantized base is opened by its name, and recorded."""
+    """Model, without weights, and tokenizer of a saved model; a quantized base is opened by its name, and recorded.
+
+    One that only `predicts` does without transformers where it can.
+    """
+    if predicts and quantize is None:
+        with reading(folder):
+            found = open_bert(folder)
+        if found is not None:
+            return *found, None
     with reading(folder), quiet():
         tokenizer = open_tokenizer(folder)
         if quantize is None:
@@ -89,6 +101,52 @@ def open_saved(
     if base_record(name, base.get("revision")) != base:
         raise ValueError(f"{folder}: the base {name!r} has other weights now than this model was trained on")
     return model, tokenizer, base
+
+
+class SavedTokenizer:
+    """A saved tokenizer without transformers, with the names that it gives these things."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = {}
+        for file in sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern) if file.is_file()}):
+            check_size(file)
+            self.files[file.name] = file.read_bytes()
+        self.backend_tokenizer = Tokenizer.from_str(self.files["tokenizer.json"].decode())
+        special = self.backend_tokenizer.get_added_tokens_decoder()
+        if self.backend_tokenizer.get_vocab_size() <= len(special) + 1:
+            raise ValueError("tokenizer.json is missing")
+        self.named = stored_object(folder / "tokenizer_config.json")
+        numbers = {kind: self._number(kind) for kind in ("pad", "mask", "unk", "cls", "sep")}
+        self.pad_token_id, self.mask_token_id, self.unk_token_id = (numbers[kind] for kind in ("pad", "mask", "unk"))
+
+    def _number(self, kind: str) -> int | None:
+        """The number of a special token that the configuration names, as a text or with settings of its own."""
+        token = self.named.get(f"{kind}_token")
+        text = token.get("content") if isinstance(token, dict) else token
+        if text is None:
+            return None
+        number: int | None = self.backend_tokenizer.token_to_id(str(text))
+        if number is None:
+            raise ValueError("its tokenizer names special tokens that its model has no vectors for")
+        return number
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Writes its files as they were."""
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+
+
+def open_bert(folder: Path) -> tuple[Bert, SavedTokenizer] | None:
+    """Ours, of a saved BERT with BERT's tokenizer; None if it is anything else, or asks for what ours does not have."""
+    path, tokens = folder / "encoder" / "config.json", folder / "tokenizer_config.json"
+    if not tokens.is_file() or stored_object(tokens).get("tokenizer_class") not in BERT_TOKENIZERS:
+        return None
+    stored = stored_object(path)
+    named = stored.get("tokenizer_class", BERT_TOKENIZERS[0])
+    if stored.pop("model_type", None) != BertConfig.model_type or named not in BERT_TOKENIZERS:
+        return None
+    config = BertConfig(plain_settings(stored, path))
+    return (Bert(config), SavedTokenizer(folder)) if config.known else None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import json
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ class PretrainedEncoder(Encoder):
 
     tokenize: PieceTokenize
     lowered = False  # whether the weights are only good for prediction
+    predicts = False  # whether it is rebuilt for prediction alone
 
     def __init__(
         self,
@@ -56,7 +57,8 @@ class PretrainedEncoder(Encoder):
         precision = getattr(torch, dtype)
         base = None
         if self.saved_in is not None:
-            model, tokenizer, base = loading.open_saved(self.saved_in, name, precision, quantize)
+            where = self.saved_in, name
+            model, tokenizer, base = loading.open_saved(*where, precision, quantize, predicts=self.predicts)
         else:
             model, tokenizer = loading.open_named(name, revision, precision, quantize)
             if quantize is not None:
@@ -72,7 +74,7 @@ class PretrainedEncoder(Encoder):
             loading.set_dropout(model, dropout)
         if getattr(model, "pooler", None) is not None:
             model.pooler = None  # unused; without it every parameter gets a gradient
-        if gradient_checkpointing:
+        if gradient_checkpointing and not self.predicts:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # frozen inputs have no gradient
         self.model = model
         self.tokenizer = tokenizer
@@ -94,6 +96,14 @@ class PretrainedEncoder(Encoder):
         self.shapes = nn.Embedding(len(SHAPES) + 1, self.size) if use_shapes else None
         if self.shapes is not None:
             nn.init.zeros_(self.shapes.weight)  # the pretrained model is unchanged before the first step
+
+    @classmethod
+    def rebuild_to_predict(cls, folder: Path, **settings: Any) -> Self:
+        """A saved BERT without transformers, whose import takes longer than all the rest."""
+        encoder = cls.__new__(cls)
+        encoder.saved_in, encoder.predicts = folder, True
+        cls.__init__(encoder, **settings)
+        return encoder
 
     @property
     def blocks(self) -> nn.ModuleList | None:

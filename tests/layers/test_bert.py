@@ -1,0 +1,139 @@
+"""Our BERT against transformers': the same names, the same numbers."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from tiny import sentence
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.layers import bert
+from wingspan.layers.bert_blocks import attention_bias, bert_shaped
+from wingspan.model import tensors
+
+SIZES = dict(vocab_size=30, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=12)
+TOKENS = torch.randint(3, 30, (2, 9), generator=torch.Generator().manual_seed(0))
+REAL = torch.ones(2, 9, dtype=torch.long)
+SHORTER = REAL.clone()
+SHORTER[1, 6:] = 0
+SENTENCES = [sentence("the drugs in genexys"), sentence("a"), sentence("Gene in-the cell . drug")]
+
+
+def both(**changes):
+    """Theirs with clearly different weights, and ours with the same."""
+    torch.manual_seed(0)
+    theirs = BertModel(BertConfig(**{**SIZES, **changes}), add_pooling_layer=False).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    ours = bert.Bert(bert.BertConfig({**SIZES, **changes})).eval()
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    return ours, theirs
+
+
+def alike(one, other, real=REAL):
+    for ours, theirs in zip(one.hidden_states, other.hidden_states, strict=True):
+        torch.testing.assert_close(ours[real.bool()], theirs[real.bool()], rtol=1e-5, atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("activation", bert.ACTIVATIONS)
+@pytest.mark.parametrize("mask", [None, REAL, SHORTER])
+def test_every_layer_has_the_states_of_transformers(activation, mask):
+    ours, theirs = both(hidden_act=activation)
+    how = {"attention_mask": mask, "output_hidden_states": True}
+    alike(ours(input_ids=TOKENS, **how), theirs(input_ids=TOKENS, **how), REAL if mask is None else mask)
+    vectors = torch.randn(2, 9, 8)
+    alike(ours(inputs_embeds=vectors, **how), theirs(inputs_embeds=vectors, **how), REAL if mask is None else mask)
+
+
+@torch.no_grad()
+def test_a_mask_may_be_an_addition_to_scores_and_states_of_layers_are_kept_only_on_demand():
+    ours, _ = both()
+    found = ours(input_ids=TOKENS, attention_mask=attention_bias(SHORTER.bool().unsqueeze(1), torch.float32))
+    wanted = ours(input_ids=TOKENS, attention_mask=SHORTER)
+    torch.testing.assert_close(found.last_hidden_state[0], wanted.last_hidden_state[0])
+    torch.testing.assert_close(found.last_hidden_state[1, :6], wanted.last_hidden_state[1, :6])
+    assert found.hidden_states == ()
+
+
+def test_its_blocks_are_berts_so_that_span_transformers_can_copy_them():
+    ours, _ = both()
+    assert all(map(bert_shaped, ours.encoder.layer))
+
+
+def test_settings_that_are_left_out_are_those_of_transformers():
+    theirs = BertConfig().to_dict()
+    said = {name: theirs.get(name, value) for name, value in bert.DEFAULTS.items()}
+    assert said == bert.DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "change", [{"hidden_act": "gelu_new"}, {"position_embedding_type": "relative_key"}, {"is_decoder": True}]
+)
+def test_what_it_does_not_compute_it_does_not_claim(change):
+    assert bert.BertConfig(SIZES).known
+    assert not bert.BertConfig({**SIZES, **change}).known
+
+
+@pytest.fixture
+def bert_folder(folders):
+    return folders["bert"]
+
+
+def saved(folder, tmp_path, **changes):
+    """A saved encoder, as it was and rebuilt to predict."""
+    before = PretrainedEncoder(name=str(folder), **changes).eval()
+    before.save_files(tmp_path / "model")
+    after = PretrainedEncoder.rebuild_to_predict(tmp_path / "model", name=str(folder), **changes).eval()
+    after.load_state_dict(before.state_dict())
+    return before, after
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("unit", ["word", "piece"])
+def test_a_saved_bert_predicts_without_transformers(bert_folder, unit, tmp_path):
+    before, after = saved(bert_folder, tmp_path, unit=unit)
+    assert isinstance(after.model, bert.Bert)
+    for one, other in zip(before.tokenize(SENTENCES)[:-1], after.tokenize(SENTENCES)[:-1], strict=True):
+        assert one.tolist() == other.tolist()
+    assert after.tokenize.settings == before.tokenize.settings
+    inputs = tensors(before.tokenize(SENTENCES), "cpu")
+    torch.testing.assert_close(after(inputs).top, before(inputs).top, rtol=1e-5, atol=1e-6)
+
+
+def test_what_was_loaded_to_predict_can_be_saved_and_trained_again(bert_folder, tmp_path):
+    _, after = saved(bert_folder, tmp_path)
+    after.save_files(tmp_path / "again")
+    again = PretrainedEncoder.rebuild(tmp_path / "again", name=str(bert_folder))
+    assert isinstance(again.model, BertModel)
+    again.load_state_dict(after.state_dict())
+    assert again.tokenize(SENTENCES).tokens.tolist() == after.tokenize(SENTENCES).tokens.tolist()
+    assert AutoTokenizer.from_pretrained(tmp_path / "again").pad_token_id == after.tokenizer.pad_token_id
+
+
+def test_other_kinds_of_encoders_are_left_to_transformers(bert_folder, tmp_path):
+    saved(bert_folder, tmp_path)
+    path = tmp_path / "model" / "encoder" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "hidden_act": "gelu_new"}))
+    rebuilt = PretrainedEncoder.rebuild_to_predict(tmp_path / "model", name=str(bert_folder))
+    assert isinstance(rebuilt.model, BertModel)
+
+
+def test_keys_that_name_code_are_not_saved_again(bert_folder, tmp_path):
+    saved(bert_folder, tmp_path)
+    path = tmp_path / "model" / "encoder" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "auto_map": {"AutoModel": "evil.Model"}}))
+    PretrainedEncoder.rebuild_to_predict(tmp_path / "model", name=str(bert_folder)).save_files(tmp_path / "again")
+    assert "auto_map" not in (tmp_path / "again" / "encoder" / "config.json").read_text()
+
+
+def test_loading_the_installed_model_does_not_import_transformers():
+    asked = (
+        "import sys, wingspan; wingspan.load('wingspan-bio-small').predict('a'); print('transformers' in sys.modules)"
+    )
+    pytest.importorskip("wingspan_bio_small")
+    assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True).stdout.strip() == "False"
