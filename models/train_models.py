@@ -27,7 +27,8 @@ from training_runs import KEY, Job, Row, arguments, choices, note, run_jobs  # n
 
 COPIES = ("swapped_entities", "lower_case", "typos", "upper_case", "without_punctuation", "unseen_entities")
 COPIES += ("title_case", "hyphens", "more_punctuation", "scanned")
-SAME = {"max_width": "12", "train.precision": "bf16", "encoder.word_dropout": "0.15"}
+# without a budget of units, batches of long sentences take 30 GB
+SAME = {"max_width": "12", "train.precision": "bf16", "encoder.word_dropout": "0.15", "train.budget": "4096"}
 LARGE = {**SAME, "train.batch_size": "128", "train.learning_rate": "6e-5", "train.epochs": "4"}
 SMALL = {**SAME, "train.batch_size": "128", "train.learning_rate": "2e-4", "train.epochs": "8"}
 COPIED = {**SMALL, "train.epochs": "4"}  # an epoch has twice as many sentences
