@@ -76,7 +76,7 @@ def megabytes(model: str) -> float:
     return sum(file.stat().st_size for file in files if "state" not in file.parts and file.name != "leaks.json") / 1e6
 
 
-def tested(model: Any, corpora: Sequence[str], few: int | None, only_users: bool = False) -> Row:
+def tested(model: Any, corpora: Sequence[str], few: int | None, only_users: bool) -> Row:
     """The figures of a model on every test set, or a few of its documents, and on the regression set.
 
     With `only_users`, nothing but what users get: without other guidelines, and not without the calibration.

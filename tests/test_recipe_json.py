@@ -10,7 +10,7 @@ import pytest
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.recipe import Recipe, assemble
-from wingspan.recipe_json import as_json, flat, from_json, override, settings_of
+from wingspan.recipe_json import as_json, flat, from_json, override, settings_of, spelled_out
 from wingspan.recipes import NAMES, find, variants
 
 EVERY = [f"{system}/{variant}".rstrip("/") for system in NAMES for variant in variants(system)]
@@ -36,6 +36,18 @@ def test_every_recipe_survives_json(name):
     assert back.phases == recipe.phases
     assert (back.encoder.func, back.encoder.keywords) == (recipe.encoder.func, recipe.encoder.keywords)
     assert {n: t.weight for n, t in back.terms.items()} == {n: t.weight for n, t in recipe.terms.items()}
+
+
+@pytest.mark.parametrize("name", ["baseline", "bundling/bl-span", "conditional", "compress_generate"])
+def test_a_recipe_that_is_spelled_out_is_the_same_and_no_default_can_change_it(name):
+    recipe = find(name)
+    spelled = spelled_out(recipe)
+    assert {s.key: s.value for s in settings_of(spelled)} == {s.key: s.value for s in settings_of(recipe)}
+    assert as_json(from_json(as_json(spelled))) == as_json(spelled) == as_json(spelled_out(spelled))
+    for part in (spelled.encoder, spelled.spans, spelled.head, *(term.objective for term in spelled.terms.values())):
+        if part is not None:
+            named = inspect.signature(part.func).parameters.values()
+            assert {p.name for p in named if p.kind is p.KEYWORD_ONLY} == set(part.keywords)
 
 
 def test_lists_come_back_as_tuples_and_parts_can_be_built():

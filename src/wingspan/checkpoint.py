@@ -22,7 +22,7 @@ from wingspan.layers.allowance import allowance, weights_in
 from wingspan.model_folder import LABELS, labels_of
 from wingspan.objectives import Objective
 from wingspan.recipe import Learner, Recipe, assemble
-from wingspan.recipe_json import as_json, from_json
+from wingspan.recipe_json import as_json, from_json, spelled_out
 
 FORMAT = 1
 WEIGHTS = "model.safetensors"
@@ -31,7 +31,7 @@ WEIGHTS = "model.safetensors"
 def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> None:
     """Writes what prediction needs and no more: objectives that do not predict are left out."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "recipe.json", {"format": FORMAT, "recipe": as_json(recipe)})
+    write_json(folder / "recipe.json", {"format": FORMAT, "recipe": as_json(spelled_out(recipe))})
     write_json(folder / LABELS, labels.to_dict())
     try:
         learner.model.encoder.save_files(folder)

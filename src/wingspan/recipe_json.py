@@ -64,6 +64,22 @@ def as_json(value: Any) -> Any:
     raise ValueError(f"a recipe holds scalars, lists, maps and parts; {value!r} is none of them")
 
 
+def spelled_out(value: Any) -> Any:
+    """The same recipe with every setting named: saved so, a model stays what it is when a default changes."""
+    if inspect.isclass(value):
+        value = partial(value)
+    if isinstance(value, partial):
+        named = inspect.signature(value.func).parameters.values()
+        defaults = {p.name: p.default for p in named if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+        settings = {**defaults, **value.keywords}
+        return partial(value.func, *value.args, **{name: spelled_out(part) for name, part in settings.items()})
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: spelled_out(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, Mapping):
+        return {name: spelled_out(part) for name, part in value.items()}
+    return tuple(map(spelled_out, value)) if isinstance(value, list | tuple) else value
+
+
 def flat(value: object, prefix: str = "") -> list[tuple[str, object]]:
     """Every scalar of a recipe as JSON with its dotted name; parts are shown by their class."""
     if not isinstance(value, dict):

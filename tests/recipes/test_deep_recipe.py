@@ -18,7 +18,7 @@ from wingspan.candidates import Grid
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.labels import LabelSet
 from wingspan.recipe import assemble, bundle, with_proposals
-from wingspan.recipe_json import as_json, from_json, override
+from wingspan.recipe_json import as_json, from_json, override, spelled_out
 from wingspan.recipes import find, variants
 from wingspan.recipes.deep_span import PAPER
 from wingspan.text import Document, Entity, Span
@@ -80,7 +80,7 @@ def survives(recipe, folder, train, dev):
     found = model.predict(dev, threshold=0.0)  # after one epoch nothing is sure, so ask for all
     assert any(document.entities for document in found)
     assert alike(found, again.predict(dev, threshold=0.0), 1e-6)
-    assert as_json(again.recipe) == as_json(model.recipe)
+    assert as_json(again.recipe) == as_json(spelled_out(model.recipe))
     return again
 
 

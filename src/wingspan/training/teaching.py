@@ -31,7 +31,7 @@ from wingspan.training.fit import Fitted
 from wingspan.views.console import counted
 
 LEAST = 1e-3  # spans whose labels have less chance than this together are nothing
-BATCH_SIZE = 64
+BATCH_SIZE = 256  # sentences, within the teacher's own budget of units
 
 
 @dataclass(frozen=True)
