@@ -1,5 +1,6 @@
 import inspect
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -48,6 +49,16 @@ def test_a_recipe_that_is_spelled_out_is_the_same_and_no_default_can_change_it(n
         if part is not None:
             named = inspect.signature(part.func).parameters.values()
             assert {p.name for p in named if p.kind is p.KEYWORD_ONLY} == set(part.keywords)
+
+
+def test_defaults_that_a_file_could_not_hold_are_left_where_they_are():
+    numbers = [1]
+
+    class Own(FeedForwardHead):
+        def __init__(self, sizes, *, most: float = math.inf, some: list[int] = numbers, dropout: float = 0.1):
+            super().__init__(sizes, dropout=dropout)
+
+    assert spelled_out(partial(Own)).keywords == {"dropout": 0.1}
 
 
 def test_lists_come_back_as_tuples_and_parts_can_be_built():

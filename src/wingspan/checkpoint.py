@@ -44,11 +44,17 @@ def save(folder: Path, recipe: Recipe, labels: LabelSet, learner: Learner) -> No
 
 
 def load(
-    folder: Path, parts: Sequence[str] = (), weights: str = WEIGHTS, studied: Mapping[str, Any] | None = None
+    folder: Path,
+    parts: Sequence[str] = (),
+    weights: str = WEIGHTS,
+    studied: Mapping[str, Any] | None = None,
+    *,
+    to_train: bool = False,
 ) -> tuple[Recipe, LabelSet, Learner]:
     """The recipe, labels and model of a folder; with `studied`, all objectives, else only those that predict.
 
-    No code from the folder is run, and nothing is built that is far larger than the weights.
+    Without `to_train`, the encoder may leave out what only training needs. No code from the folder is run, and nothing
+    is built that is far larger than the weights.
     """
     check_folder(folder)
     if not (folder / "recipe.json").is_file():
@@ -69,7 +75,7 @@ def load(
         size = weights_in(folder / weights)
     try:
         with allowance(size, draws=False):  # which took as long as reading the weights
-            rebuild = part.func.rebuild if studied is not None else part.func.rebuild_to_predict
+            rebuild = part.func.rebuild if to_train else part.func.rebuild_to_predict
             encoder = rebuild(folder, **part.keywords)
             learner = assemble(recipe, labels, encoder, studied, predicting=studied is None)
     except Exception as error:  # parts with wrong settings raise anything

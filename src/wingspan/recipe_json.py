@@ -65,13 +65,18 @@ def as_json(value: Any) -> Any:
 
 
 def spelled_out(value: Any) -> Any:
-    """The same recipe with every setting named: saved so, a model stays what it is when a default changes."""
+    """The same recipe with every setting named: saved so, a model stays what it is when a default changes.
+
+    A default that its own annotation does not allow, which may be that of a user's part, is left where it is.
+    """
     if inspect.isclass(value):
         value = partial(value)
     if isinstance(value, partial):
-        named = inspect.signature(value.func).parameters.values()
-        defaults = {p.name: p.default for p in named if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
-        settings = {**defaults, **value.keywords}
+        settings = dict(value.keywords)
+        for name, setting in inspect.signature(value.func, eval_str=True).parameters.items():
+            usable = any(fits(setting.default, kind) for kind in kinds(setting.annotation))
+            if setting.kind is setting.KEYWORD_ONLY and name not in settings and usable:
+                settings[name] = setting.default
         return partial(value.func, *value.args, **{name: spelled_out(part) for name, part in settings.items()})
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: spelled_out(getattr(value, field.name)) for field in fields(value)})

@@ -7,8 +7,11 @@ import sys
 import pytest
 import torch
 from tiny import sentence
+from tiny_models import WORD_PIECES, tiny_bert
 from transformers import AutoTokenizer, BertConfig, BertModel
 
+import wingspan
+from trainings import tiny, train_documents, untrained
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.layers import bert
 from wingspan.layers.bert_blocks import attention_bias, bert_shaped
@@ -40,7 +43,7 @@ def alike(one, other, real=REAL):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("activation", bert.ACTIVATIONS)
+@pytest.mark.parametrize("activation", bert.ACTIVATION_LAYERS)
 @pytest.mark.parametrize("mask", [None, REAL, SHORTER])
 def test_every_layer_has_the_states_of_transformers(activation, mask):
     ours, theirs = both(hidden_act=activation)
@@ -79,9 +82,9 @@ def test_what_it_does_not_compute_it_does_not_claim(change):
     assert not bert.BertConfig({**SIZES, **change}).known
 
 
-@pytest.fixture
-def bert_folder(folders):
-    return folders["bert"]
+@pytest.fixture(scope="module")
+def bert_folder(tmp_path_factory):
+    return tiny_bert(tmp_path_factory.mktemp("encoder") / "bert", [*WORD_PIECES, "[MASK]"])
 
 
 def saved(folder, tmp_path, **changes):
@@ -115,12 +118,73 @@ def test_what_was_loaded_to_predict_can_be_saved_and_trained_again(bert_folder, 
     assert AutoTokenizer.from_pretrained(tmp_path / "again").pad_token_id == after.tokenizer.pad_token_id
 
 
-def test_other_kinds_of_encoders_are_left_to_transformers(bert_folder, tmp_path):
+def change(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("encoder/config.json", {"hidden_act": "gelu_new"}),
+        ("tokenizer_config.json", {"do_lower_case": False}),
+        ("tokenizer_config.json", {"unk_token": "a"}),
+    ],
+)
+def test_what_transformers_may_see_otherwise_is_left_to_it(bert_folder, tmp_path, file, changes):
     saved(bert_folder, tmp_path)
-    path = tmp_path / "model" / "encoder" / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "hidden_act": "gelu_new"}))
+    change(tmp_path / "model" / file, **changes)
     rebuilt = PretrainedEncoder.rebuild_to_predict(tmp_path / "model", name=str(bert_folder))
-    assert isinstance(rebuilt.model, BertModel)
+    assert isinstance(rebuilt.model, bert.Bert if "unk_token" in changes else BertModel)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"layer_norm_eps": "x"}, {"layer_norm_eps": None}, {"num_attention_heads": 3}, {"pad_token_id": 99}]
+)
+def test_damaged_settings_are_refused_before_anything_is_predicted(bert_folder, tmp_path, changes):
+    saved(bert_folder, tmp_path)
+    change(tmp_path / "model" / "encoder" / "config.json", **changes)
+    with pytest.raises(ValueError, match="missing or damaged"):
+        PretrainedEncoder.rebuild_to_predict(tmp_path / "model", name=str(bert_folder))
+
+
+def test_special_tokens_without_a_name_are_those_of_transformers(bert_folder, tmp_path):
+    before, _ = saved(bert_folder, tmp_path)
+    path = tmp_path / "model" / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in settings.items() if not key.endswith("_token")}))
+    after = PretrainedEncoder.rebuild_to_predict(tmp_path / "model", name=str(bert_folder))
+    assert after.tokenize.settings == before.tokenize.settings
+
+
+def test_a_subclass_is_rebuilt_by_its_own_method(bert_folder, tmp_path):
+    class Own(PretrainedEncoder):
+        @classmethod
+        def rebuild(cls, folder, **settings):
+            return "its own"
+
+    assert Own.rebuild_to_predict(tmp_path) == "its own"
+
+
+def test_a_warm_start_trains_the_model_of_transformers(bert_folder, tmp_path):
+    recipe = tiny("bundling/span", bert=bert_folder)
+    untrained("bundling/span", encoder=recipe.encoder).save_pretrained(tmp_path / "start")
+    loaded = wingspan.load(tmp_path / "start", device="cpu")
+    assert isinstance(loaded.learner.model.encoder.model, bert.Bert)
+    trained = wingspan.train(
+        recipe,
+        train=train_documents(4),
+        start=tmp_path / "start",
+        epochs=1,
+        device="cpu",
+        progress=False,
+    )
+    assert isinstance(trained.learner.model.encoder.model, BertModel)
+
+
+def test_ours_in_training_under_autocast_is_called_as_it_is(bert_folder, tmp_path):
+    _, after = saved(bert_folder, tmp_path)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert after.train()(tensors(after.tokenize(SENTENCES), "cpu")).top.isfinite().all()
 
 
 def test_keys_that_name_code_are_not_saved_again(bert_folder, tmp_path):

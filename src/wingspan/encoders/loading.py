@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from wingspan.files import brief, check_model_folder, check_size, stored_object
 from wingspan.layers.allowance import allowance, weights_of
 from wingspan.layers.bert import Bert, BertConfig
+from wingspan.tokenizing.pieces import TOKENIZER
 
 Bits = Literal["8bit", "4bit"]
 BASE = "encoder/base.json"  # which base a quantized model has
@@ -103,32 +104,16 @@ def open_saved(
     return model, tokenizer, base
 
 
-class SavedTokenizer:
-    """A saved tokenizer without transformers, with the names that it gives these things."""
+class BertTokenizer:
+    """BERT's saved tokenizer without transformers, with the names that it gives these things."""
 
-    def __init__(self, folder: Path) -> None:
-        self.files = {}
-        for file in sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern) if file.is_file()}):
-            check_size(file)
-            self.files[file.name] = file.read_bytes()
-        self.backend_tokenizer = Tokenizer.from_str(self.files["tokenizer.json"].decode())
-        special = self.backend_tokenizer.get_added_tokens_decoder()
-        if self.backend_tokenizer.get_vocab_size() <= len(special) + 1:
-            raise ValueError("tokenizer.json is missing")
-        self.named = stored_object(folder / "tokenizer_config.json")
-        numbers = {kind: self._number(kind) for kind in ("pad", "mask", "unk", "cls", "sep")}
-        self.pad_token_id, self.mask_token_id, self.unk_token_id = (numbers[kind] for kind in ("pad", "mask", "unk"))
-
-    def _number(self, kind: str) -> int | None:
-        """The number of a special token that the configuration names, as a text or with settings of its own."""
-        token = self.named.get(f"{kind}_token")
-        text = token.get("content") if isinstance(token, dict) else token
-        if text is None:
-            return None
-        number: int | None = self.backend_tokenizer.token_to_id(str(text))
-        if number is None:
-            raise ValueError("its tokenizer names special tokens that its model has no vectors for")
-        return number
+    def __init__(self, files: Mapping[str, bytes], settings: Mapping[str, Any]) -> None:
+        self.files = files
+        self.backend_tokenizer = Tokenizer.from_str(files[TOKENIZER].decode())
+        kinds = ("pad", "mask", "unk")
+        self.pad_token_id, self.mask_token_id, self.unk_token_id = (
+            self.backend_tokenizer.token_to_id(settings[f"{kind}_token"]) for kind in kinds
+        )
 
     def save_pretrained(self, folder: Path) -> None:
         """Writes its files as they were."""
@@ -136,17 +121,39 @@ class SavedTokenizer:
             (folder / name).write_bytes(content)
 
 
-def open_bert(folder: Path) -> tuple[Bert, SavedTokenizer] | None:
-    """Ours, of a saved BERT with BERT's tokenizer; None if it is anything else, or asks for what ours does not have."""
+def open_bert(folder: Path) -> tuple[Bert, BertTokenizer] | None:
+    """Ours, of a saved BERT with BERT's tokenizer; None where transformers might make something else of the files."""
     path, tokens = folder / "encoder" / "config.json", folder / "tokenizer_config.json"
-    if not tokens.is_file() or stored_object(tokens).get("tokenizer_class") not in BERT_TOKENIZERS:
+    if not all(file.is_file() for file in (path, tokens, folder / TOKENIZER)):
         return None
-    stored = stored_object(path)
-    named = stored.get("tokenizer_class", BERT_TOKENIZERS[0])
-    if stored.pop("model_type", None) != BertConfig.model_type or named not in BERT_TOKENIZERS:
+    files = {}
+    for file in sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern) if file.is_file()}):
+        check_size(file)
+        files[file.name] = file.read_bytes()
+    stored, settings = stored_object(path), stored_object(tokens)
+    named = {settings.get("tokenizer_class"), stored.get("tokenizer_class", BERT_TOKENIZERS[0])}
+    if stored.pop("model_type", None) != BertConfig.model_type or not named <= set(BERT_TOKENIZERS):
         return None
     config = BertConfig(plain_settings(stored, path))
-    return (Bert(config), SavedTokenizer(folder)) if config.known else None
+    if not config.known or not as_saved(stored_object(folder / TOKENIZER), settings):
+        return None
+    return Bert(config), BertTokenizer(files, settings)
+
+
+def as_saved(tokenizer: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Whether BERT's tokenizer.json and its settings say the same, as they do where transformers has saved both."""
+    normalizer = tokenizer.get("normalizer") or {}
+    alike = normalizer.get("type") == "BertNormalizer" and all(
+        normalizer.get(name) == settings.get(setting, default)
+        for name, setting, default in (
+            ("lowercase", "do_lower_case", True),
+            ("strip_accents", "strip_accents", None),
+            ("handle_chinese_chars", "tokenize_chinese_chars", True),
+        )
+    )
+    vocabulary = (tokenizer.get("model") or {}).get("vocab") or {}
+    special = [settings.get(f"{kind}_token") for kind in ("pad", "mask", "unk", "cls", "sep")]
+    return alike and all(isinstance(token, str) and token in vocabulary for token in special)
 
 
 @contextmanager

@@ -57,8 +57,9 @@ class PretrainedEncoder(Encoder):
         precision = getattr(torch, dtype)
         base = None
         if self.saved_in is not None:
-            where = self.saved_in, name
-            model, tokenizer, base = loading.open_saved(*where, precision, quantize, predicts=self.predicts)
+            model, tokenizer, base = loading.open_saved(
+                self.saved_in, name, precision, quantize, predicts=self.predicts
+            )
         else:
             model, tokenizer = loading.open_named(name, revision, precision, quantize)
             if quantize is not None:
@@ -100,6 +101,8 @@ class PretrainedEncoder(Encoder):
     @classmethod
     def rebuild_to_predict(cls, folder: Path, **settings: Any) -> Self:
         """A saved BERT without transformers, whose import takes longer than all the rest."""
+        if cls is not PretrainedEncoder:  # another's may need what transformers has
+            return cls.rebuild(folder, **settings)
         encoder = cls.__new__(cls)
         encoder.saved_in, encoder.predicts = folder, True
         cls.__init__(encoder, **settings)

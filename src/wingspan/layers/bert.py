@@ -32,12 +32,17 @@ DEFAULTS: dict[str, Any] = {
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "add_cross_attention": False,
+    "is_encoder_decoder": False,
+    "pad_token_id": 0,
     "dtype": None,
 }
 """What a configuration of BERT means where it says nothing."""
-SIZES = ("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings", "type_vocab_size")
+SIZES = (
+    *("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings", "type_vocab_size"),
+    *("num_attention_heads", "num_hidden_layers"),
+)
 NUMBER_TYPES = (None, "float32", "float16", "bfloat16")  # of stored weights; what computes decides for itself
-ACTIVATIONS: dict[str, type[nn.Module]] = {"gelu": nn.GELU, "relu": nn.ReLU, "silu": nn.SiLU}
+ACTIVATION_LAYERS: dict[str, type[nn.Module]] = {"gelu": nn.GELU, "relu": nn.ReLU, "silu": nn.SiLU}
 
 
 class BertConfig:
@@ -56,9 +61,19 @@ class BertConfig:
 
     @property
     def known(self) -> bool:
-        """Whether `Bert` computes what this configuration asks for."""
-        plain = self.position_embedding_type == "absolute" and not (self.is_decoder or self.add_cross_attention)
-        return bool(plain and self.hidden_act in ACTIVATIONS and self.dtype in NUMBER_TYPES)
+        """Whether `Bert` computes what this configuration asks for; what is odd in it is left to transformers."""
+        sizes, eps = [getattr(self, name) for name in SIZES], self.layer_norm_eps
+        if not all(type(size) is int and size > 0 for size in sizes) or self.hidden_size % self.num_attention_heads:
+            return False
+        rates = self.hidden_dropout_prob, self.attention_probs_dropout_prob, eps
+        return (
+            all(isinstance(rate, float | int) and 0 <= rate < 1 for rate in rates)
+            and self.position_embedding_type == "absolute"
+            and self.hidden_act in ACTIVATION_LAYERS
+            and self.dtype in NUMBER_TYPES
+            and (self.pad_token_id is None or self.pad_token_id in range(self.vocab_size))
+            and not (self.is_decoder or self.add_cross_attention or self.is_encoder_decoder)
+        )
 
     def save_pretrained(self, folder: Path) -> None:
         """Writes config.json."""
@@ -79,9 +94,6 @@ class Bert(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        for name in SIZES:
-            if not isinstance(getattr(config, name), int) or getattr(config, name) < 1:
-                raise ValueError(f"{name} is {getattr(config, name)!r}, which no model has")
         self.config = config
         self.embeddings = Embeddings(config)
         self.encoder = Stack(config)
@@ -170,10 +182,7 @@ class Attention(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        heads, size = config.num_attention_heads, config.hidden_size
-        if not isinstance(heads, int) or heads < 1 or size % heads:
-            raise ValueError(f"{heads!r} heads cannot share vectors of {size} numbers")
-        self.num_attention_heads = heads
+        self.num_attention_heads = config.num_attention_heads
         self.query, self.key, self.value = (nn.Linear(config.hidden_size, config.hidden_size) for _ in range(3))
         self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
@@ -193,7 +202,7 @@ class Widened(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
-        self.intermediate_act_fn = ACTIVATIONS[config.hidden_act]()
+        self.intermediate_act_fn = ACTIVATION_LAYERS[config.hidden_act]()
 
     def forward(self, states: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, 4 * D)"""

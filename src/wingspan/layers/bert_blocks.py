@@ -320,7 +320,7 @@ def replaceable(model: Any, blocks: Sequence[Any]) -> bool:
     config = model.config
     return (
         config.model_type in FAMILIES
-        and config._attn_implementation == "sdpa"
+        and getattr(config, "_attn_implementation", None) == "sdpa"
         and config.hidden_act in ACTIVATIONS
         and not (getattr(config, "is_decoder", False) or config.output_attentions)
         and all(map(as_built, blocks))

@@ -105,10 +105,11 @@ class Recognizer:
         precision: str = "auto",
         parts: Sequence[str] = (),
         revision: str | None = None,
+        to_train: bool = False,
     ) -> Self:
         """A model folder, an exported one, a hub id, or `wingspan-bio-small`; without a name, that one.
 
-        `parts` names modules of yours with parts of the recipe.
+        `parts` names modules of yours with parts of the recipe; `to_train` loads one whose modules are trained on.
         """
         folder = located(name)
         if (folder / GRAPH).exists():
@@ -119,7 +120,7 @@ class Recognizer:
         if not folder.is_dir():
             folder = checkpoint.download(str(name), revision)
         with unsearched(lasting=True):
-            recipe, labels, learner = checkpoint.load(folder, parts)
+            recipe, labels, learner = checkpoint.load(folder, parts, to_train=to_train)
             facts, calibration = facts_of(folder), calibration_of(folder)
             own: dict[str, Any] = {"facts": facts, "calibration": calibration}
             return cls(recipe, labels, learner, device=device, precision=precision, **own)

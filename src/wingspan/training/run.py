@@ -232,7 +232,8 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
     if job.start is not None:
         if job.folder is not None:
             keep_apart(job.folder, [Path(job.start)])
-        start = renamed(Recognizer.from_pretrained(job.start, device=job.device, parts=job.parts), job.rename)
+        how: dict[str, Any] = {"device": job.device, "parts": job.parts, "to_train": True}
+        start = renamed(Recognizer.from_pretrained(job.start, **how), job.rename)
     teachers = open_teachers(job.recipe, job.teachers, job.device, job.parts)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")

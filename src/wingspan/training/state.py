@@ -167,5 +167,5 @@ def load_phase(
     if f"phase-{number}" not in kept:
         raise ValueError(f"{states}: phase {number} is not kept; there are {', '.join(kept) or 'none'}")
     weights = f"state/phase-{number}/learner.safetensors"
-    recipe, labels, learner = load(Path(run), parts, weights, stored_object(states / "studied.json"))
+    recipe, labels, learner = load(Path(run), parts, weights, stored_object(states / "studied.json"), to_train=True)
     return Recognizer(recipe, labels, learner, device=device)
