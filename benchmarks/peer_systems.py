@@ -389,7 +389,8 @@ class Spacy:
         from spacy.cli.init_config import init_config
         from spacy.training import Example
 
-        spacy.prefer_gpu()
+        if device() == "cuda":
+            spacy.require_gpu()
         spacy.util.fix_random_seed(job["seed"])
         config = init_config(lang="en", pipeline=[self.pipe], optimize="efficiency", gpu=True)
         config["components"]["transformer"]["model"]["name"] = job["encoder"]
@@ -436,7 +437,8 @@ class Spacy:
 
         import spacy
 
-        spacy.prefer_gpu()
+        if device() == "cuda":
+            spacy.require_gpu()
         self.nlp = spacy.load(folder)
 
     flat = True

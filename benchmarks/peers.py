@@ -250,15 +250,21 @@ class Race:
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given
-        self.rows = (
-            [json.loads(line) for line in given.output.read_text().splitlines()] if given.output.exists() else []
-        )
+        lines = given.output.read_text().splitlines() if given.output.exists() else []
+        rows = map(json.loads, lines)
+        self.rows = [row for row in rows if row["kind"] != "failed" or "rate" not in row]  # single runs are tried again
         (given.folder / "logs").mkdir(parents=True, exist_ok=True)
         self.encoder = whole_numbers(given.folder, given.encoder_folder)
         self.corpora = {name: self.read(name) for name in given.corpora.split(",")}
         self.systems = [system for system in chosen(given.systems) if self.here(system)]
-        budget = (given.epochs, given.batch_size, given.width)
-        if any((row["epochs"], row["batch_size"], row["width"]) != budget for row in self.rows):
+        budget = (given.epochs, given.batch_size, given.width, given.encoder_folder.name)
+        names = ("epochs", "batch_size", "width", "encoder")
+        sizes = {name: len(corpus.train) for name, corpus in self.corpora.items()}
+        if any(
+            tuple(map(row.get, names)) != budget or row["sentences"]["train"] != sizes.get(row["corpus"], -1)
+            for row in self.rows
+            if row["corpus"] in sizes
+        ):
             raise SystemExit(f"{given.output}: has runs of another budget; give the same one or another file")
 
     def here(self, system: System) -> bool:
@@ -319,7 +325,10 @@ class Race:
                 raise NotHere(f"it takes more than {self.given.timeout:.0f} s") from None
         if done.returncode:
             raise NotHere(f"it fails: {last_line(log.read_text())}")
-        return dict(json.loads(done.stdout))
+        try:
+            return dict(json.loads(done.stdout))
+        except ValueError:
+            raise NotHere(f"it answers {last_line(done.stdout)!r}") from None
 
     def training(self, run: Run, limit: int = 0, epochs: int = 0) -> Row:
         """The job of a training."""
@@ -350,12 +359,18 @@ class Race:
         cost = self.ask(run.system, {**job, "then": self.prediction(corpus, [*corpus.dev, *corpus.test])}, run.name)
         shutil.rmtree(job["folder"], ignore_errors=True)
         found, half = cost["then"]["entities"], len(corpus.dev)
+        try:
+            dev, test = (
+                scored(*part, corpus.flat) for part in ((corpus.dev, found[:half]), (corpus.test, found[half:]))
+            )
+        except (RuntimeError, KeyError, IndexError, ValueError) as error:  # of another library's answers
+            raise NotHere(f"its answers cannot be scored: {error!r}") from error
         return {
             **self.facts("accuracy", run.system, corpus),
             "rate": run.rate,
             "seed": run.seed,
-            "dev": scored(corpus.dev, found[:half], corpus.flat),
-            "test": scored(corpus.test, found[half:], corpus.flat),
+            "dev": dev,
+            "test": test,
             "seconds": round(cost["seconds"], 1),
             "cpu_seconds": round(cost["cpu_seconds"], 1),
             "process_seconds": round(time.perf_counter() - began, 1),
@@ -388,6 +403,8 @@ class Race:
     def run(self) -> None:
         """Everything that was asked for and is not kept."""
         steps = self.given.steps.split(",")
+        if "time" in steps and self.given.device != "cpu":
+            raise SystemExit("--steps time compares with a bare encoder on the CPU; leave out --device")
         if "install" in steps and self.given.packages is None:
             for system in self.systems:
                 self.tried(system, lambda system=system: python_of(system.environment, self.given.folder))
@@ -401,13 +418,16 @@ class Race:
                         self.keep(row)
                     print(f"{corpus.name} {system.name}: {time.perf_counter() - began:.0f} s", flush=True)
 
-    def tried(self, system: System, work: Callable[[], Any], *corpora: str) -> Any:
-        """What the work gives; if it cannot be done, a line with the reason for each of the corpora, or for all."""
+    def tried(self, system: System, work: Callable[[], Any], *corpora: str, **run: Any) -> Any:
+        """What the work gives; if it cannot be done, a line with the reason for each of the corpora, or for all.
+
+        `run` has the rate and seed of a training: only that one has failed, and the next call tries it again.
+        """
         try:
             return work()
         except NotHere as reason:
             for name in corpora or self.corpora:
-                self.keep({**self.facts("failed", system, self.corpora[name]), "reason": str(reason)})
+                self.keep({**self.facts("failed", system, self.corpora[name]), **run, "reason": str(reason)})
                 print(f"{name} {system.name}: {reason}", flush=True)
             return None
 
@@ -426,7 +446,7 @@ class Race:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     run = running.pop(done)
-                    row = self.tried(run.system, done.result, run.corpus)
+                    row = self.tried(run.system, done.result, run.corpus, rate=run.rate, seed=run.seed)
                     if row:
                         self.keep(row)
                         figures = f"dev {row['dev']['f1']:.2f} test {row['test']['f1']:.2f}"
@@ -439,22 +459,23 @@ class Race:
         first, *others = seeds_of(self.given.seeds)
         runs = []
         for corpus, system in ((c, s) for c in self.corpora.values() for s in self.systems):
-            if self.kept("failed", system, corpus):
-                continue
+            if self.kept("failed", system, corpus, rate=None):
+                continue  # it cannot be installed
             tried = [Run(system, corpus.name, rate, first) for rate in system.rates]
             if len(tried) == 1:
                 runs += tried + [replace(tried[0], seed=seed) for seed in others]
-            elif all(self.scores_of(run) for run in tried):
-                rate = best_rate(self.kept("accuracy", system, corpus, seed=first))
-                runs += [Run(system, corpus.name, rate, seed) for seed in others]
+            elif all(self.ended(run) for run in tried):
+                if known := self.kept("accuracy", system, corpus, seed=first):
+                    runs += [Run(system, corpus.name, best_rate(known), seed) for seed in others]
             else:
                 runs += tried
-        runs = [run for run in runs if run not in running and not self.scores_of(run)]
+        runs = [run for run in runs if run not in running and not self.ended(run)]
         return sorted(runs, key=lambda run: (run.system.optional, -run.system.seconds, run.seed))
 
-    def scores_of(self, run: Run) -> list[Row]:
-        """The line of a run, if it is kept."""
-        return self.kept("accuracy", run.system, self.corpora[run.corpus], rate=run.rate, seed=run.seed)
+    def ended(self, run: Run) -> bool:
+        """Whether a run has its scores, or has failed in this call."""
+        where = run.system, self.corpora[run.corpus]
+        return any(self.kept(kind, *where, rate=run.rate, seed=run.seed) for kind in ("accuracy", "failed"))
 
     def estimate(self) -> float:
         """Process-seconds that all runs may take which are not kept."""
@@ -507,7 +528,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
             rate = best_rate(kinds["accuracy"])
             line |= {"rate": rate, "f1": [row["test"]["f1"] for row in kinds["accuracy"] if row["rate"] == rate]}
         line["cost"] = kinds["cost"][-1] if kinds["cost"] else None
-        line["reason"] = kinds["failed"][-1]["reason"] if kinds["failed"] else None
+        line["reason"] = kinds["failed"][-1]["reason"] if kinds["failed"] and not kinds["accuracy"] else None
         made.append(line)
     return made
 

@@ -17,18 +17,24 @@ export PYTHONPATH=src HF_HUB_OFFLINE=1 PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  # otherwise processes keep memory that others need
 nvidia-cuda-mps-control -d || echo "no MPS: processes take turns on the GPU"
 
+pids=()
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT  # nothing goes on alone
+
 stage() { # NAME WORKERS ENCODER OPTIONS...
     local name=$1 workers=$2 encoder=$3
     shift 3
     "${PYTHON:-python3}" models/train_models.py --data "$WINGSPAN_DATA" --folder "$folder" --encoder "$encoder" \
         --workers "$workers" --commit "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" \
-        --output "$folder/$name.jsonl" "$@" > "$folder/$name.log" 2>&1
+        --output "$folder/$name.jsonl" "$@" >> "$folder/$name.log" 2>&1
 }
 
-stage alone 2 "$small" --stage students --kinds alone &
+stage alone 2 "$small" --stage students --kinds alone & pids+=($!)
 stage teachers 3 "$base" --stage teachers
-stage students 3 "$small" --stage students --kinds student &
-stage single 2 "$small" --stage single &
-wait
-stage copies 3 "$small" --stage students --kinds copies
+stage students 3 "$small" --stage students --kinds student & pids+=($!)
+stage single 2 "$small" --stage single & pids+=($!)
+failed=0
+for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+stage copies 3 "$small" --stage students --kinds copies || failed=1
 cat "$folder"/{teachers,students,alone,copies,single}.jsonl > "$folder/rows.jsonl"
+[ $failed = 0 ] || echo "some runs failed: see the logs in $folder, and run the same command again for these"
+exit $failed
