@@ -117,7 +117,6 @@ def work(job: Job) -> Row:
     if job["recipe"] != "single":
         row["devs"] = {corpus.name: dev_f1(model, corpus) for corpus in plan.corpora if corpus.dev}
     measured = tested(model, [job["corpus"]] if job["recipe"] == "single" else CORPORA, job["limit"] or None)
-    del measured["recipe"]  # that of the package; here it is the kind of run
     return row | measured | {"seconds": round(time.perf_counter() - began, 1)}
 
 
