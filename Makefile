@@ -31,7 +31,7 @@ SEED ?= 1
 fuzz: .venv/.installed-dev
 	$(BIN)/python benchmarks/fuzz.py --seed $(SEED) $(FUZZ_ARGS)
 
-# the installed model, of a student that models/train_models.py has trained
+# the installed model, of one that models/train_models.py has trained; its card has the commands
 STUDENT ?= runs/bio-small
 model: .venv/.installed-dev
 	$(BIN)/python models/calibrate_model.py $(STUDENT)

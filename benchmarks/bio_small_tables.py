@@ -1,11 +1,11 @@
 """Tables about the model in the box, from `bio_small.py`'s results and the trainings of `models/train_models.py`.
 
-A cell whose run is still missing has a dash.
+A cell whose run is still missing has a dash; a column without any run is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -28,7 +28,7 @@ VERSIONS = {
     "full": "32 bits",
     "half": "16 bits",
     "shipped": "16 bits, fewer word pieces: as shipped",
-    "int8": "the same, computed with in 8 bits",
+    "int8": "as shipped, computed with in 8 bits",
 }
 MISSING = "–"
 Row = dict[str, Any]
@@ -66,27 +66,53 @@ def number(value: float | None, digits: int = 2) -> str:
     return MISSING if value is None else f"{value:.{digits}f}"
 
 
+def each(values: Mapping[int, float]) -> str:
+    """All values in the order of their seeds: a mean over runs of which one collapsed says nothing."""
+    return ", ".join(f"{values[seed]:.2f}" for seed in sorted(values)) or MISSING
+
+
+def filled_columns(columns: Mapping[str, Sequence[str]], first: str) -> str:
+    """A table of columns by their headers, without those that are all dashes; `first` is always there."""
+    kept = {header: cells for header, cells in columns.items() if header == first or set(cells) != {MISSING}}
+    return markdown(" | ".join(kept), map(" | ".join, zip(*kept.values(), strict=True)))
+
+
 def tests() -> str:
     """The shipped file on each test set, beside what it was made of and what else could have been."""
-    shipped = measured("shipped")
-    lines = []
-    for corpus, name in NAMES.items():
-        figures = shipped["tests"][corpus] if shipped is not None else None
-        own, errors = MISSING, MISSING
-        if figures is not None:
-            users, low, high = figures["as_users"], *figures["as_users"]["interval"]
-            own = f"{users['f1']:.2f} [{low:.2f}, {high:.2f}]"
-            errors = f"{figures['uncalibrated']['calibration_error']:.1f} → {users['calibration_error']:.1f}"
-        kinds = [seeds([*trained(kind, corpus).values()]) for kind in ("student", "alone", "teacher")]
-        single = number(max(trained("single", corpus).values(), default=None))
-        first = number(f1(measured(FIRST), corpus))
-        lines.append(f"{name} | {own} | {kinds[0]} | {kinds[1]} | {single} | {kinds[2]} | {first} | {errors}")
-    return markdown(
-        "test set | the shipped file, 95 % interval | students | students without teachers | "
-        "best training on this corpus alone | teachers | first edition (hashed) | "
-        "calibration error in points, before → after",
-        lines,
-    )
+    shipped, first = measured("shipped"), measured(FIRST)
+    figures = {corpus: shipped["tests"][corpus] if shipped is not None else None for corpus in NAMES}
+    columns = {
+        "test set": [*NAMES.values()],
+        "the shipped file, 95 % interval": [*map(with_interval, figures.values())],
+        "with `--dataset`": [*map(own_guidelines, figures.values())],
+        "students": [seeds([*trained("student", corpus).values()]) for corpus in NAMES],
+        "its recipe, mean over seeds": [seeds([*trained("alone", corpus).values()]) for corpus in NAMES],
+        "this corpus alone": [seeds([*trained("single", corpus).values()]) for corpus in NAMES],
+        "teachers, each seed": [each(trained("teacher", corpus)) for corpus in NAMES],
+        "first edition": [number(f1(first, corpus)) for corpus in NAMES],
+        "calibration error in points, before → after": [*map(calibration, figures.values())],
+    }
+    return filled_columns(columns, "test set")
+
+
+def with_interval(figures: Row | None) -> str:
+    """The F1 of the shipped file on a test set, as users get it."""
+    if figures is None:
+        return MISSING
+    users, (low, high) = figures["as_users"], figures["as_users"]["interval"]
+    return f"{users['f1']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def own_guidelines(figures: Row | None) -> str:
+    """Its F1 where it is told whose guidelines to follow; BioRED's are those it follows anyway."""
+    return number(figures["own_guidelines"]["f1"] if figures is not None and "own_guidelines" in figures else None)
+
+
+def calibration(figures: Row | None) -> str:
+    """The error of its scores there, without the temperature and with it."""
+    if figures is None:
+        return MISSING
+    return f"{figures['uncalibrated']['calibration_error']:.1f} → {figures['as_users']['calibration_error']:.1f}"
 
 
 def types() -> str:
@@ -128,19 +154,19 @@ def gained(points: Sequence[float]) -> str:
 
 
 def compression() -> str:
-    """What smaller files cost on each test set."""
-    versions = [measured(name) for name in VERSIONS]
-    full = versions[0]
+    """What smaller files cost on each test set, beside the largest that was measured."""
+    versions = {shown: row for name, shown in VERSIONS.items() if (row := measured(name)) is not None}
+    full = next(iter(versions.values()), None)
     lines = [
-        f"{shown} | {' | '.join(beside(f1(row, corpus), f1(full, corpus)) for row in versions)}"
+        f"{shown} | {' | '.join(beside(f1(row, corpus), f1(full, corpus)) for row in versions.values())}"
         for corpus, shown in NAMES.items()
     ]
     lines += [
-        f"mean | {' | '.join(beside(mean(row), mean(full)) for row in versions)}",
-        f"regression set | {' | '.join(beside(regression(row), regression(full)) for row in versions)}",
-        f"MB | {' | '.join(number(row['mb'] if row is not None else None, 1) for row in versions)}",
+        f"mean | {' | '.join(beside(mean(row), mean(full)) for row in versions.values())}",
+        f"regression set | {' | '.join(beside(regression(row), regression(full)) for row in versions.values())}",
+        f"MB | {' | '.join(number(row['mb'], 1) for row in versions.values())}",
     ]
-    return markdown(f"test set | {' | '.join(VERSIONS.values())}", lines)
+    return markdown(" | ".join(["test set", *versions]), lines if versions else [])
 
 
 def mean(row: Row | None) -> float | None:

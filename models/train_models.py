@@ -1,8 +1,8 @@
 """Trains teachers and students for wingspan-bio-small side by side on one GPU; one JSON line a run, none run twice.
 
-    python models/train_models.py --stage teachers --encoder MPNET --folder ~/box --output training.jsonl ...
-    python models/train_models.py --stage students --encoder GTE --folder ~/box --output training.jsonl ...
-    python models/train_models.py --stage single --encoder GTE --folder ~/box --output training.jsonl ...
+    python models/train_models.py --stage teachers --encoder MPNET --data DATA --folder ~/box --output training.jsonl
+    python models/train_models.py --stage students --encoder GTE --data DATA --folder ~/box --output training.jsonl
+    python models/train_models.py --stage single --encoder GTE --data DATA --folder ~/box --output training.jsonl
 
 Teachers have a base-size encoder, students a small one. `student` learns from the gold and from all teachers in the
 folder, on the training texts and on one perturbed copy of each; `copies` and `alone` are what that is compared with:
