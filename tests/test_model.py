@@ -8,11 +8,13 @@ from tiny import LABELS, of_length, sentence
 from wingspan.batch import Collate, Found, Gold
 from wingspan.candidates import Sampled
 from wingspan.encoders.hashed import HashedEncoder
+from wingspan.heads.bottleneck import BottleneckHead
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.layers.lstm import BiLSTM
 from wingspan.model import Packed, fetch, tensors
 from wingspan.objectives.classification import Classification
 from wingspan.recipe import Recipe, Term, assemble
+from wingspan.spans.contextual import ProjectedSpans
 from wingspan.spans.pooled import PooledSpans
 
 SENTENCES = [of_length(5, ("Gene", 0, 2)), sentence("one"), sentence("Some other words"), of_length(9)]
@@ -20,16 +22,18 @@ SENTENCES = [of_length(5, ("Gene", 0, 2)), sentence("one"), sentence("Some other
 
 def learner(hidden=(8,), **settings):
     torch.manual_seed(0)
+    parts = {
+        "spans": partial(PooledSpans, views=("first", "mean", "max"), sentence=True, width_size=2),
+        "head": partial(FeedForwardHead, hidden=hidden, spread=0.5),
+    }
     recipe = Recipe(
         name="small",
         paper="none",
         encoder=partial(HashedEncoder, buckets=50, embedding=4, hidden=6),
-        spans=partial(PooledSpans, views=("first", "mean", "max"), sentence=True, width_size=2),
-        head=partial(FeedForwardHead, hidden=hidden, spread=0.5),
         terms={"spans": Term(partial(Classification))},
         max_width=4,
         overlap="flat",
-        **settings,
+        **{**parts, **settings},
     )
     return assemble(recipe, LABELS).eval()
 
@@ -49,6 +53,24 @@ def test_scores_are_the_same_with_and_without_span_vectors(hidden):
     assert slow.features.shape[-1] == model.scorer.head.size
     mask = fast.candidates.mask
     torch.testing.assert_close(fast.scores[mask], slow.scores[mask], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spans", [PooledSpans, partial(ProjectedSpans, around=PooledSpans)])
+@pytest.mark.parametrize("head", [FeedForwardHead, BottleneckHead])
+def test_spans_that_do_not_count_are_not_scored_in_prediction_and_nothing_else_changes(spans, head):
+    model = learner(
+        spans=partial(spans), head=partial(head, **({"hidden": (8,)} if head is FeedForwardHead else {}))
+    ).model
+    seen = []
+    finish = model.scorer.head.finish
+    model.scorer.head.finish = lambda entered: seen.append(entered.shape) or finish(entered)
+    found = run(model, SENTENCES)
+    mask = found.candidates.mask
+    every = run(model, SENTENCES, vectors=True)
+    torch.testing.assert_close(found.scores[mask], every.scores[mask])
+    assert not found.scores[~mask].any()
+    assert (found.divergence is None) == (every.divergence is None)
+    assert seen[0][0] == mask.sum() < mask.numel()
 
 
 def test_without_spans_only_words_are_computed():

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from wingspan.batch import Array, Gold, Inputs, narrowed
 from wingspan.candidates import CandidatePolicy, Candidates
 from wingspan.encoders import Encoder, Words
-from wingspan.heads import Head
+from wingspan.heads import Head, Scored
 from wingspan.layers.grid import pick
 from wingspan.layers.schedules import Moment
+from wingspan.layers.tracing import exporting
 from wingspan.spans import SpanRepresentation
 
 
@@ -42,6 +43,33 @@ class Scorer(nn.Module):
         self.candidates = candidates
         self.spans = spans
         self.head = head
+
+    def saves_rows(self, candidates: Candidates) -> bool:
+        """Whether only the spans of the grid that count are scored: on a CPU, where hidden layers take their time.
+
+        Of short sentences every fifth span would end behind the sentence. A GPU would wait for their number.
+        """
+        hidden = len(self.head.layers) > 1
+        plain = not (torch.is_grad_enabled() or self.training or exporting())
+        return hidden and plain and candidates.width is not None and candidates.mask.device.type == "cpu"
+
+    def counting(self, words: Words, candidates: Candidates) -> Scored:
+        """The scores of spans that count; those of others are 0.  (B, M, C)"""
+        mask, entry = candidates.mask, self.head.entry
+        if type(self.spans).project is SpanRepresentation.project:  # a linear layer over vectors, like the others
+            entered = entry(self.spans(words, candidates)[mask])
+        else:
+            entered = self.spans.project(words, candidates, entry)[mask]
+        scored = self.head.finish(entered)  # (N, C)
+        divergence = None if scored.divergence is None else spread(scored.divergence, mask)
+        return Scored(None, spread(scored.scores, mask), divergence)
+
+
+def spread(rows: Tensor, mask: Tensor) -> Tensor:
+    """Rows at the places of a mask, in order; 0 elsewhere.  (N, ...), (B, M) -> (B, M, ...)"""
+    room = rows.new_zeros(*mask.shape, *rows.shape[1:])
+    room[mask] = rows
+    return room
 
 
 class SpanModel(nn.Module):
@@ -89,6 +117,8 @@ class SpanModel(nn.Module):
         candidates: Candidates = self.scorer.candidates(inputs, words, required)
         states = states._replace(candidates=candidates, required=required)
         head = self.scorer.head
+        if not (vectors or features) and self.scorer.saves_rows(candidates):
+            return states._replace(**self.scorer.counting(words, candidates)._asdict())
         if not (vectors or (self.training and head.wants_vectors)):
             scored = head.finish(self.scorer.spans.project(words, candidates, head.entry))
             if scored.features is not None or not features:
