@@ -20,7 +20,7 @@ def test_a_file_is_as_long_as_its_subject():
 def test_the_house_stays_as_small_as_it_is():
     files = list(SOURCE.rglob("*.py"))
     folders = {path.parent for path in files}
-    assert len(files) <= 197
+    assert len(files) <= 198
     assert len(list(SOURCE.glob("*.py"))) <= 14
     assert max(len(list(folder.glob("*.py"))) for folder in folders) <= 22  # a module for each verb
 

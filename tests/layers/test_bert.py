@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from boxes import needs_box
 from tiny import sentence
 from tiny_models import WORD_PIECES, tiny_bert
 from transformers import AutoTokenizer, BertConfig, BertModel
@@ -195,9 +196,9 @@ def test_keys_that_name_code_are_not_saved_again(bert_folder, tmp_path):
     assert "auto_map" not in (tmp_path / "again" / "encoder" / "config.json").read_text()
 
 
+@needs_box
 def test_loading_the_installed_model_does_not_import_transformers():
     asked = (
         "import sys, wingspan; wingspan.load('wingspan-bio-small').predict('a'); print('transformers' in sys.modules)"
     )
-    pytest.importorskip("wingspan_bio_small")
     assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True).stdout.strip() == "False"

@@ -20,6 +20,7 @@ from wingspan.model import States
 from wingspan.objectives import CONTESTED, Decisions, Limits, Objective, Sizes, limits, where
 
 Reduction = Literal["cells", "sentences"]
+FARTHEST = 64  # spans around a gold one are listed: about twice the square of their distance
 LEAST = -1e4  # minus infinity divided by a temperature has no gradient
 
 
@@ -51,8 +52,8 @@ class Classification(Objective):
         super().__init__()
         if not 0 <= smoothing < 1:
             raise ValueError(f"smoothing is {smoothing}; it is a share of each gold label, from 0 to less than 1")
-        if smoothing_distance < 1:
-            raise ValueError(f"smoothing_distance is {smoothing_distance}; give at least 1")
+        if not 1 <= smoothing_distance <= FARTHEST:
+            raise ValueError(f"smoothing_distance is {smoothing_distance}; give 1 to {FARTHEST}")
         if most_labels is not None and most_labels < 1:
             raise ValueError(f"most_labels is {most_labels}; give at least 1")
         self.smoothing = smoothing
