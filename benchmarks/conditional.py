@@ -191,7 +191,7 @@ def jobs_of(given: argparse.Namespace) -> list[Job]:
                         "settings": {**(SEVERAL if several else ONE), **settings, **choice},
                         "leaks": leaks,
                         "several": several,
-                        "other_tests": given.plan == "core",
+                        "other_tests": given.plan == "core" and not given.only_target,
                     }
                 )
     return found
@@ -206,6 +206,7 @@ def main() -> None:
     parser.add_argument(
         "--leaks", choices=("with", "without"), help="only the runs on several corpora with or without leaks"
     )
+    parser.add_argument("--only-target", action="store_true", help="no scores on the other corpora's test sets")
     given = parser.parse_args()
     run_jobs(given, jobs_of(given), work)
 

@@ -8,7 +8,7 @@ Teachers have a base-size encoder, students a small one. `student` learns from t
 folder, on the training texts and on one perturbed copy of each; `taught` is without the copies, `copies` without the
 teachers, `alone` without both, each with as many steps. `single` are runs of the small encoder on one corpus, in
 BioRED's labels. `--limit` and `--set` are for rehearsals on a CPU. The kind with the best mean over all dev sets
-(`devs` of its rows), and of its seeds the one with the best F1 on BioRED's dev set (`dev`), becomes the installed model.
+(`devs` of its rows), and of its seeds the best by BioRED's dev set (`dev`), becomes the installed model.
 """
 
 from __future__ import annotations
