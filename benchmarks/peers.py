@@ -15,7 +15,8 @@ of the library's own batch size and 32). One JSON line a run; runs that the outp
 `--steps time` can wait for a machine that does nothing else. What cannot be installed or run is a line with the reason.
 
 A machine with a GPU and without a network trains many at once; `--packages` has a folder of unpacked packages for each
-library, which its process finds before those of the running Python. `--check` tries each system on a few sentences:
+library, which its process finds before those of the running Python; `peer_packages.py` makes it. `--check` tries each
+system on a few sentences:
 
     python benchmarks/peers.py --steps train --device cuda --workers 14 --threads 1 --packages FOLDER --check ...
 """
@@ -384,7 +385,8 @@ class Race:
         limit, epochs = min(self.given.timed_training, len(corpus.train)), self.given.timed_epochs
         job = self.training(run, limit, epochs)
         trained = self.ask(system, job, run.name)
-        predicting = {**self.prediction(corpus, corpus.test, self.given.rounds), "folder": job["folder"]}
+        sentences = corpus.test[: self.given.timed]
+        predicting = {**self.prediction(corpus, sentences, self.given.rounds), "folder": job["folder"]}
         answer = self.ask(system, predicting, run.name)
         return {
             **self.facts("cost", system, corpus),
