@@ -22,8 +22,8 @@ NAMES = {
     "tmvar3": "tmVar3",
     "bioid": "BioID",
 }
-FIRST = "first edition"
-"""The name of its rows: hashed word features, trained on a CPU."""
+EARLIER = ("second edition", "first edition")
+"""The names of their rows: this encoder without teachers, and hashed word features trained on a CPU."""
 VERSIONS = {
     "full": "32 bits",
     "half": "16 bits",
@@ -45,15 +45,21 @@ def f1(row: Row | None, corpus: str) -> float | None:
     return figures["as_users"]["f1"] if figures is not None else None
 
 
+def runs(recipe: str, corpus: str) -> list[tuple[int, float]]:
+    """Seed and test F1 of the trainings of one kind."""
+    return [
+        (row["seed"], row["tests"][corpus]["as_users"]["f1"])
+        for row in rows("bio_small-training")
+        if row["recipe"] == recipe and corpus in row["tests"]
+    ]
+
+
 def trained(recipe: str, corpus: str) -> dict[int, float]:
     """The test F1 of the trainings of one kind, by seed; there may be only one training of a kind and seed."""
-    found: dict[int, float] = {}
-    for row in rows("bio_small-training"):
-        if row["recipe"] == recipe and corpus in row["tests"]:
-            if row["seed"] in found:
-                raise ValueError(f"bio_small-training.jsonl: {recipe} has seed {row['seed']} twice; keep one of them")
-            found[row["seed"]] = row["tests"][corpus]["as_users"]["f1"]
-    return found
+    found = runs(recipe, corpus)
+    if len(found) > len(dict(found)):
+        raise ValueError(f"bio_small-training.jsonl: {recipe} has a seed twice; keep one of them")
+    return dict(found)
 
 
 def seeds(values: Sequence[float]) -> str:
@@ -66,9 +72,9 @@ def number(value: float | None, digits: int = 2) -> str:
     return MISSING if value is None else f"{value:.{digits}f}"
 
 
-def each(values: Mapping[int, float]) -> str:
-    """All values in the order of their seeds: a mean over runs of which one collapsed says nothing."""
-    return ", ".join(f"{values[seed]:.2f}" for seed in sorted(values)) or MISSING
+def each(values: Sequence[tuple[int, float]]) -> str:
+    """The F1 of every run: too few for a mean."""
+    return ", ".join(f"{score:.2f}" for _, score in values) or MISSING
 
 
 def filled_columns(columns: Mapping[str, Sequence[str]], first: str) -> str:
@@ -79,17 +85,16 @@ def filled_columns(columns: Mapping[str, Sequence[str]], first: str) -> str:
 
 def tests() -> str:
     """The shipped file on each test set, beside what it was made of and what else could have been."""
-    shipped, first = measured("shipped"), measured(FIRST)
+    shipped = measured("shipped")
     figures = {corpus: shipped["tests"][corpus] if shipped is not None else None for corpus in NAMES}
     columns = {
         "test set": [*NAMES.values()],
         "the shipped file, 95 % interval": [*map(with_interval, figures.values())],
         "with `--dataset`": [*map(own_guidelines, figures.values())],
-        "students": [seeds([*trained("student", corpus).values()]) for corpus in NAMES],
-        "its recipe, mean over seeds": [seeds([*trained("alone", corpus).values()]) for corpus in NAMES],
-        "this corpus alone": [seeds([*trained("single", corpus).values()]) for corpus in NAMES],
-        "teachers, each seed": [each(trained("teacher", corpus)) for corpus in NAMES],
-        "first edition": [number(f1(first, corpus)) for corpus in NAMES],
+        "its recipe, mean over seeds": [seeds([*trained("student", corpus).values()]) for corpus in NAMES],
+        "teachers, mean over seeds": [seeds([*trained("teacher", corpus).values()]) for corpus in NAMES],
+        "this corpus alone, each run": [each(runs("single", corpus)) for corpus in NAMES],
+        **{name: [number(f1(measured(name), corpus)) for corpus in NAMES] for name in EARLIER},
         "calibration error in points, before → after": [*map(calibration, figures.values())],
     }
     return filled_columns(columns, "test set")
@@ -129,20 +134,20 @@ def types() -> str:
 
 
 def distillation() -> str:
-    """What copies and teachers brought: the same student without them, with the same seeds."""
-    kinds = ("alone", "copies", "student")
-    lines, gains = [], dict[int, list[float]]()
-    for corpus, name in NAMES.items():
-        by_kind = {kind: trained(kind, corpus) for kind in kinds}
-        alone, student = by_kind["alone"], by_kind["student"]
-        gain = {seed: student[seed] - alone[seed] for seed in sorted(student.keys() & alone.keys())}
-        for seed, points in gain.items():
-            gains.setdefault(seed, []).append(points)
+    """What copies and teachers brought: the same student without them, with the same seeds and as many steps."""
+    kinds = {"alone": "neither", "copies": "copies", "taught": "teachers", "student": "both"}
+    by_corpus = {corpus: {kind: trained(kind, corpus) for kind in kinds} for corpus in NAMES}
+    means = {
+        kind: {seed: fmean(by_corpus[corpus][kind][seed] for corpus in NAMES) for seed in by_corpus["biored"][kind]}
+        for kind in kinds
+    }
+    lines = []
+    for name, by_kind in [*zip(NAMES.values(), by_corpus.values(), strict=True), ("mean", means)]:
+        alone, both = by_kind["alone"], by_kind["student"]
+        gain = [both[seed] - alone[seed] for seed in sorted(both.keys() & alone.keys())]
         cells = [seeds([*values.values()]) for values in by_kind.values()]
-        lines.append(f"{name} | {' | '.join(cells)} | {gained([*gain.values()])}")
-    mean = [fmean(points) for points in gains.values()]
-    lines.append(f"mean | {' | '.join(MISSING for _ in kinds)} | {gained(mean)}")
-    return markdown("test set | alone | with perturbed copies | with copies and teachers | gain over alone", lines)
+        lines.append(f"{name} | {' | '.join(cells)} | {gained(gain)}")
+    return markdown(f"test set | {' | '.join(kinds.values())} | gain of both", lines)
 
 
 def gained(points: Sequence[float]) -> str:
@@ -185,17 +190,18 @@ def beside(value: float | None, full: float | None) -> str:
 
 
 def robustness() -> str:
-    """What perturbations of BioRED's test set cost, beside the first edition."""
-    shipped, first = measured("shipped", "robustness"), measured(FIRST, "robustness")
-    known = shipped or first
-    if known is None:
-        return markdown("perturbation | F1 | change | change of the first edition", [])
-    lines = [f"none | {number(shipped['clean'] if shipped else None)} |  | "]
-    for name in sorted(known["perturbed"], key=known["perturbed"].__getitem__):
-        own = shipped["perturbed"][name] if shipped else None
-        cells = [number(own), *(change(row, name) for row in (shipped, first))]
+    """What perturbations of BioRED's test set cost, beside earlier editions."""
+    versions = {"change": measured("shipped", "robustness")}
+    versions |= {f"change of the {name}": measured(name, "robustness") for name in EARLIER}
+    shipped = versions["change"]
+    header = " | ".join(["perturbation", "F1", *versions])
+    if shipped is None:
+        return markdown(header, [])
+    lines = [f"none | {number(shipped['clean'])}{' | ' * len(versions)}"]
+    for name in sorted(shipped["perturbed"], key=shipped["perturbed"].__getitem__):
+        cells = [number(shipped["perturbed"][name]), *(change(row, name) for row in versions.values())]
         lines.append(f"{name.replace('_', ' ')} | {' | '.join(cells)}")
-    return markdown("perturbation | F1 | change | change of the first edition", lines)
+    return markdown(header, lines)
 
 
 def change(row: Row | None, perturbation: str) -> str:

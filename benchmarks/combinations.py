@@ -88,8 +88,6 @@ SYSTEMS: dict[str, tuple[str | Callable[[], Any], float]] = {
     "bundling/bl-span-cnn": ("bundling/bl-span-cnn", 1.5),
     "bl-span-averaged": ("bundling/bl-span", 1.2),
     "bl-span-agreeing": (agreeing, 2.2),
-    "bl-span-adapted": ("bundling/bl-span", 2.4),
-    "bl-span-adapted-same-budget": ("bundling/bl-span", 1.2),
     # two in one
     "bl-deep": (lambda: bl_span(deep(width_size=25)), 1.6),
     "deep-cnn": (deep_cnn, 1.8),
@@ -98,14 +96,9 @@ SYSTEMS: dict[str, tuple[str | Callable[[], Any], float]] = {
     "discontinuous/bundled": ("discontinuous/bundled", 1.4),
 }
 SET = {"bl-span-averaged": {"train.average": "0.99"}}
-# epochs of guessing hidden pieces before the supervised ones, which are as many fewer for the same budget
-GUESSING = {
-    "bl-span-adapted": {"ncbi-disease": 10, "genia": 4},
-    "bl-span-adapted-same-budget": {"ncbi-disease": 2, "genia": 1},
-}
 REFERENCES = ("bundling/span", "bundling/bl-span", "deep_span/biaffine", "deep_span/shallow-max-no-bilstm")
 PARTS = ("deep_span/biaffine-cnn", "deep_span/biaffine-rotary", "bundling/bl-span-cnn")
-PARTS += ("bl-span-averaged", "bl-span-agreeing", *GUESSING)
+PARTS += ("bl-span-averaged", "bl-span-agreeing")
 COMBINATIONS = ("deep_span/depth-2-no-bilstm", "compress_generate/supvib", "bundling/span-proposals")
 COMBINATIONS += ("bl-deep", "deep-cnn", "bl-supvib", "bl-proposals")
 LINKED = ("discontinuous", "discontinuous/bundled")
@@ -134,22 +127,10 @@ def planned(plan: str) -> list[tuple[str, str, dict[str, str]]]:
     return [(corpus, system, {}) for corpus, system in runs]
 
 
-def settings_of(corpus: str, system: str) -> dict[str, str]:
-    """The settings of a corpus and a system."""
-    settings = {**CORPORA[corpus], **SET.get(system, {})}
-    if system == "bl-span-adapted-same-budget":  # an epoch of guessing has the steps of a supervised one
-        settings["train.epochs"] = str(int(settings["train.epochs"]) - GUESSING[system][corpus])
-    return settings
-
-
 def work(job: Job) -> Row:
     """A training of a system of this file, which may be no recipe of the package; with links also by continuity."""
     made = SYSTEMS[job["recipe"]][0]
     recipe = made if isinstance(made, str) else made()
-    if job["recipe"] in GUESSING:
-        from adapted import train_adapted
-
-        return train_adapted(job, recipe, GUESSING[job["recipe"]][job["corpus"]])
     if job["recipe"] not in LINKED:
         return train(job, recipe=recipe)[0]
     row, model, _ = train({**job, "predictions": None}, recipe=recipe)  # files of predictions hold no fragments
@@ -179,7 +160,7 @@ def main() -> None:
             "recipe": system,
             "seed": int(seed),
             "encoder": given.encoder,
-            "settings": {**settings_of(corpus, system), **chosen, **choice},
+            "settings": {**CORPORA[corpus], **SET.get(system, {}), **chosen, **choice},
         }
         for corpus, system, chosen in runs
         for choice in choices(given.set)

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from wingspan.recipes import NAMES, variants
 from wingspan.training.choice import KeptRuns, Kind, block_weights
 
 RESULTS = Path(__file__).parent / "results"
@@ -31,7 +32,7 @@ FILES = (
         "compress_generate-mpnet.jsonl",
     ),
     *("compress_generate.jsonl", "compress_generate-second.jsonl", "discontinuous.jsonl"),
-    *("conditional.jsonl", "conditional-second.jsonl"),
+    *("conditional.jsonl", "conditional-second.jsonl", "combinations.jsonl"),
 )
 KINDS: dict[str, Kind] = {
     "ncbi-disease": "flat",
@@ -45,6 +46,7 @@ KINDS: dict[str, Kind] = {
 }
 SIZES = {"minilm": (384, 6), "e5-small": (384, 12), "all-mpnet-base-v2": (768, 12)}
 SEEDS = 3  # fewer decide nothing
+RECIPES = {f"{name}/{variant}".rstrip("/") for name in NAMES for variant in variants(name)}
 
 
 def score(row: dict[str, Any]) -> float:
@@ -61,6 +63,8 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
         for line in (results / name).read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             kind = KINDS.get(row["corpus"])
+            if row["recipe"] not in RECIPES:
+                continue  # tried in a benchmark, and not in the package
             if kind is not None and (kind != "long" or "proposals" in row["recipe"]):
                 key = row["corpus"], Path(row["encoder"]).name, row["recipe"]
                 runs[key][json.dumps([name, row["settings"]])].append(score(row))

@@ -47,6 +47,57 @@ def recurrent_spans() -> str:
     return markdown("spans | layout | what | loop, seconds | ours, seconds | times faster | by processor time", lines)
 
 
+# Parts that the papers do not have, and combinations of theirs
+
+ADDED = {
+    "bundling/span": ("SpanNER", None),
+    "bundling/bl-span": ("SpanNER bundled with tags", "bundling/span"),
+    "deep_span/biaffine": ("biaffine", None),
+    "deep_span/depth-2-no-bilstm": ("deep 2", None),
+    "compress_generate/supvib": ("bottleneck", None),
+    "deep_span/biaffine-cnn": ("biaffine with convolutions", "deep_span/biaffine"),
+    "bundling/bl-span-cnn": ("bundled with convolutions", "bundling/bl-span"),
+    "deep-cnn": ("deep 2 with convolutions", "deep_span/depth-2-no-bilstm"),
+    "bl-deep": ("deep 2 bundled with tags", "deep_span/depth-2-no-bilstm"),
+    "bl-span-adapted": ("bundled, after guessing hidden words of the train part", "bundling/bl-span"),
+}
+"""Systems of `combinations.py`: what each is, and the system that it adds something to."""
+BEST = "deep_span/biaffine-cnn"
+TRIED_ON = {"ncbi-disease": "NCBI-disease", "genia": "GENIA"}
+
+
+def combinations() -> str:
+    """Dev F1 of each system, and its distance from the one that it adds something to."""
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows("combinations"):
+        scores[row["corpus"], row["recipe"]].append(row["dev"]["f1"])
+    lines = []
+    for system, (title, base) in ADDED.items():
+        cells = []
+        for corpus in TRIED_ON:
+            own, before = scores[corpus, system], scores[corpus, base or system]
+            added = f" ({fmean(own) - fmean(before):+.2f})" if base else ""
+            cells.append(f"{spread(own)}{added}")
+        lines.append(f"{title} | `{system}` | {' | '.join(cells)} | {len(scores['genia', system])}")
+    corpora = " | ".join(f"{name}, dev F1" for name in TRIED_ON.values())
+    return markdown(f"system | name | {corpora} | seeds", lines)
+
+
+def combinations_tested() -> str:
+    """The best combination on test against each system of a paper."""
+    found: dict[str, dict[str, Run]] = defaultdict(dict)
+    for row in rows("combinations-significance"):
+        found[row["against"]][row["corpus"]] = row
+    lines = []
+    for against, by_corpus in found.items():
+        cells = [
+            f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}], p {chance(row['p'])}"
+            for row in (by_corpus[corpus] for corpus in TRIED_ON)
+        ]
+        lines.append(f"{ADDED[against][0]} | {' | '.join(cells)}")
+    return markdown(f"`{BEST}` against | {' | '.join(TRIED_ON.values())}", lines)
+
+
 # Deep spans: Zhu et al. 2023
 
 DEEP_CORPORA = {"genia": "GENIA", "litbank": "LitBank"}

@@ -642,6 +642,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "leaks-corpora": leaks_corpora,
     "leaks-biored": leaks_biored,
     "leaks-speed": leaks_speed,
+    "combinations": system_tables.combinations,
+    "combinations-tested": system_tables.combinations_tested,
     "deep-accuracy": system_tables.deep_accuracy,
     "deep-reading": system_tables.deep_reading,
     "deep-mpnet": system_tables.deep_mpnet,
