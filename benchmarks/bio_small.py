@@ -31,6 +31,7 @@ from typing import Any
 CORPORA = ("biored", "bc5cdr", "ncbi-disease", "nlmgene", "gnormplus", "linnaeus", "species800", "tmvar3", "bioid")
 MODELS = Path(__file__).parents[1] / "models"
 REGRESSION = Path(__file__).parents[1] / "examples" / "biomedical" / "regression.jsonl"
+UNSEEN = 17  # seed of perturbations; with that of the student's own copies, it had seen a third of the invented names
 Row = dict[str, Any]
 
 
@@ -112,8 +113,9 @@ def robustness(given: argparse.Namespace) -> Row:
 
     model = wingspan.load(given.model, device=given.device, precision=given.precision)
     gold, _ = test_sets(["biored"])["biored"]
-    drops = errors.robustness(model, [replace(document, dataset="main") for document in gold], seed=1)
+    drops = errors.robustness(model, [replace(document, dataset="main") for document in gold], seed=UNSEEN)
     return {
+        "perturbed_with": UNSEEN,
         "clean": drops[0].clean.micro.f1,
         "perturbed": {drop.perturbation: drop.scores.micro.f1 for drop in drops},
     }

@@ -72,9 +72,9 @@ def number(value: float | None, digits: int = 2) -> str:
     return MISSING if value is None else f"{value:.{digits}f}"
 
 
-def each(values: Sequence[tuple[int, float]]) -> str:
+def listed(values: Sequence[float]) -> str:
     """The F1 of every run: too few for a mean."""
-    return ", ".join(f"{score:.2f}" for _, score in values) or MISSING
+    return ", ".join(f"{score:.2f}" for score in values) or MISSING
 
 
 def filled_columns(columns: Mapping[str, Sequence[str]], first: str) -> str:
@@ -93,7 +93,7 @@ def tests() -> str:
         "with `--dataset`": [*map(own_guidelines, figures.values())],
         "its recipe, mean over seeds": [seeds([*trained("student", corpus).values()]) for corpus in NAMES],
         "teachers, mean over seeds": [seeds([*trained("teacher", corpus).values()]) for corpus in NAMES],
-        "this corpus alone, each run": [each(runs("single", corpus)) for corpus in NAMES],
+        "this corpus alone, each run": [listed([score for _, score in runs("single", corpus)]) for corpus in NAMES],
         **{name: [number(f1(measured(name), corpus)) for corpus in NAMES] for name in EARLIER},
         "calibration error in points, before → after": [*map(calibration, figures.values())],
     }
@@ -191,15 +191,15 @@ def beside(value: float | None, full: float | None) -> str:
 
 def robustness() -> str:
     """What perturbations of BioRED's test set cost, beside earlier editions."""
-    versions = {"change": measured("shipped", "robustness")}
-    versions |= {f"change of the {name}": measured(name, "robustness") for name in EARLIER}
-    shipped = versions["change"]
-    header = " | ".join(["perturbation", "F1", *versions])
+    columns = {"change": measured("shipped", "robustness")}
+    columns |= {f"change of the {name}": measured(name, "robustness") for name in EARLIER}
+    shipped = columns["change"]
+    header = " | ".join(["perturbation", "F1", *columns])
     if shipped is None:
         return markdown(header, [])
-    lines = [f"none | {number(shipped['clean'])}{' | ' * len(versions)}"]
+    lines = [f"none | {number(shipped['clean'])}{' | ' * len(columns)}"]
     for name in sorted(shipped["perturbed"], key=shipped["perturbed"].__getitem__):
-        cells = [number(shipped["perturbed"][name]), *(change(row, name) for row in versions.values())]
+        cells = [number(shipped["perturbed"][name]), *(change(row, name) for row in columns.values())]
         lines.append(f"{name.replace('_', ' ')} | {' | '.join(cells)}")
     return markdown(header, lines)
 

@@ -63,12 +63,25 @@ def mpnet_again(corpus: str, system: str, against: str) -> Pair:
     return Pair("mpnet-second-significance", has)
 
 
+def combined(corpus: str, system: str, against: str) -> Pair:
+    """A comparison of systems that were run beside combinations of them, with a small encoder."""
+    return Pair("combinations-significance", {"corpus": corpus, "part": "test", "system": system, "against": against})
+
+
 DEEP, SHALLOW, BIAFFINE = "deep_span/no-bilstm", "deep_span/shallow-max-no-bilstm", "deep_span/biaffine"
 JI, ZHU = "Ji et al. 2022: bundling adds to", "Zhu et al. 2023: deep spans beat"
 ALL = "all beta 3e-6 gamma 1e-6"
 NGUYEN, OI = "Nguyen et al. 2023: bottleneck, reconstruction and synonyms add", "Oi and Miwa 2025: the autoencoder adds"
+BUNDLED = ("bundling/bl-span", "bundling/span")
 CLAIMS = (
-    Claim(f"{JI} spans", "NCBI-disease", 0.48, mpnet("ncbi-disease", "bundling/span", "bundling/bl-span"), None),
+    Claim(
+        f"{JI} spans",
+        "NCBI-disease",
+        0.48,
+        mpnet("ncbi-disease", "bundling/span", "bundling/bl-span"),
+        combined("ncbi-disease", *BUNDLED),
+    ),
+    Claim(f"{JI} spans", "GENIA", 0.67, None, combined("genia", *BUNDLED)),
     Claim(f"{JI} tags", "NCBI-disease", 0.92, mpnet("ncbi-disease", "bundling/seq", "bundling/bl-seq"), None),
     Claim(f"{JI} tags", "GENIA", 0.88, None, second("genia", "bl-seq", "seq")),
     Claim(
@@ -78,7 +91,13 @@ CLAIMS = (
         mpnet_again("genia", DEEP, SHALLOW),
         reading("genia", "no-bilstm", SHALLOW[10:]),
     ),
-    Claim(f"{ZHU} biaffine", "GENIA", 0.53, mpnet_again("genia", DEEP, BIAFFINE), None),
+    Claim(
+        f"{ZHU} biaffine",
+        "GENIA",
+        0.53,
+        mpnet_again("genia", DEEP, BIAFFINE),
+        combined("genia", "deep_span/depth-2-no-bilstm", BIAFFINE),
+    ),
     Claim(NGUYEN, "NCBI-disease", 0.17, *(pair("ncbi-disease", ALL, "baseline") for pair in (mpnet_again, second))),
     Claim(NGUYEN, "GENIA", 0.50, None, second("genia", "all beta 1e-4 gamma 1e-6", "baseline")),
     Claim(f"{OI} to many corpora", "BioRED", 0.37, None, second("biored", "multi-cvae 1e-6", "multi")),

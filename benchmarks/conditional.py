@@ -2,6 +2,8 @@
 
 python benchmarks/conditional.py --data DATA --seeds 1,2,3 --workers 16 --output benchmarks/results/conditional.jsonl
 python benchmarks/conditional.py --data DATA --plan ablations --output benchmarks/results/conditional.jsonl ...
+python benchmarks/conditional.py --data DATA --encoder MPNET --systems multi,multi-cvae --leaks without --only-target \
+    --set train.learning_rate=5e-5 --set train.precision=bf16 --set train.budget=4096 --set terms.cvae.weight=1e-6 ...
 
 A leaking document is one of an auxiliary corpus' training or dev files whose id is that of a BioRED dev or test
 document; `without leaks` trains without these. Runs that the output file holds already are not run again;

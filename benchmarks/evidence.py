@@ -62,9 +62,9 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
     for name in FILES:
         for line in (results / name).read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            kind = KINDS.get(row["corpus"])
             if row["recipe"] not in RECIPES:
                 continue  # tried in a benchmark, and not in the package
+            kind = KINDS.get(row["corpus"])
             if kind is not None and (kind != "long" or "proposals" in row["recipe"]):
                 key = row["corpus"], Path(row["encoder"]).name, row["recipe"]
                 runs[key][json.dumps([name, row["settings"]])].append(score(row))

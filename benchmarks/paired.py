@@ -4,8 +4,8 @@ python benchmarks/paired.py --data DATA --corpus genia --commit COMMIT --output 
     "Baseline=FOLDER/genia-compress_generate-baseline" "All=FOLDER/genia-compress_generate-all"
 
 A system is a name and the beginning of its prediction files, as `training_runs.keep` writes them. Lines are appended.
-Predictions on test (labels, offsets, scores; no text) of runs with a base-size encoder are in benchmarks/predictions,
-so that a later run can be paired with them.
+Predictions on test (labels, offsets, scores; no text) of runs with a base-size encoder and of `combinations.py` are in
+benchmarks/predictions, behind the encoder's name, so that a later run can be paired with them.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def runs_of(start: str, part: str, right: list[Any]) -> list[list[Any]]:
 def main() -> None:
     """One line for each system but the first."""
     from wingspan.evaluation.comparison import compare
+    from wingspan.evaluation.scores import recognition
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("systems", nargs="+", metavar="NAME=START")
@@ -54,6 +55,7 @@ def main() -> None:
     given = parser.parse_args()
     right = gold(given.data / given.corpus, given.part, given.label)
     runs = {name: runs_of(start, given.part, right) for name, start in (s.rsplit("=", 1) for s in given.systems)}
+    scores = {name: [round(recognition(right, each).micro.f1, 3) for each in runs[name]] for name in runs}
     first, *others = runs
     with given.output.open("a") as out:
         for other in others:  # one pair at a time: no correction for pairs that nobody asked for
@@ -66,6 +68,7 @@ def main() -> None:
                 "system": other,
                 "against": first,
                 "seeds": [len(runs[other]), len(runs[first])],
+                "f1": [scores[other], scores[first]],
                 "difference": round(difference.value, 3),
                 "low": round(difference.low, 3),
                 "high": round(difference.high, 3),

@@ -42,14 +42,14 @@ MACHINE = {
 """Packages of the machine and their versions; small ones that are not named here are brought along."""
 UNUSED = {"hf-xet": "1.1.3", "seqeval": "1.2.2", "setuptools": "80.0.0"}
 """Packages that a library requires and no race imports; of seqeval, only an old wheel that needs Keras is to be had."""
-OTHERS = {"span_marker": ("huggingface-hub", "tokenizers"), "spacy": ("huggingface-hub", "tokenizers"), "gliner": ()}
+LIBRARIES = {"span_marker": ("huggingface-hub", "tokenizers"), "spacy": ("huggingface-hub", "tokenizers"), "gliner": ()}
 """The libraries, and what each needs in another version than the machine's."""
 WITHOUT = ("**/__pycache__", "**/tests", "bin", "share", "**/*.pyx", "**/*.cpp")
 
 
 def packed(library: str, place: Path) -> None:
     """Installs what a library needs beside the machine's packages into an empty folder."""
-    there = {name: version for name, version in (MACHINE | UNUSED).items() if name not in OTHERS[library]}
+    there = {name: version for name, version in (MACHINE | UNUSED).items() if name not in LIBRARIES[library]}
     platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in (17, 24, 26, 27, 28)]
     with tempfile.TemporaryDirectory() as made:
         for name, version in there.items():
@@ -71,8 +71,8 @@ def stand_in(folder: Path, name: str, version: str) -> None:
     with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
         info = f"{stem}.dist-info"
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}+there\n")
-        kind = "Wheel-Version: 1.0\nGenerator: peers\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        wheel.writestr(f"{info}/WHEEL", kind)
+        about = "Wheel-Version: 1.0\nGenerator: peers\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{info}/WHEEL", about)
         wheel.writestr(f"{info}/RECORD", "")
 
 
@@ -105,21 +105,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--archive", type=Path, help="a .tar.xz of the folder")
-    parser.add_argument("--libraries", default=",".join(OTHERS))
-    given = parser.parse_args()
+    parser.add_argument("--libraries", default=",".join(LIBRARIES))
+    given, missing = parser.parse_args(), list[str]()
     for library in given.libraries.split(","):
         place = given.folder / library
         shutil.rmtree(place, ignore_errors=True)
         packed(library, place)
         strip(place)
         size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-        print(f"{library}: {size / 1e6:.0f} MB", *unmet(place, MACHINE | UNUSED), sep="\n    ", flush=True)
+        print(f"{library}: {size / 1e6:.0f} MB", flush=True)
+        missing += unmet(place, MACHINE | UNUSED)
     if given.archive:
         files = [path.relative_to(given.folder) for path in given.folder.glob("*/**/*") if path.is_file()]
         with tarfile.open(given.archive, "w:xz", preset=9) as archive:
             for path in sorted(files, key=lambda path: path.parts[1:]):  # what libraries have in common comes together
                 archive.add(given.folder / path, Path(given.folder.name, path))
         print(f"{given.archive}: {given.archive.stat().st_size / 1e6:.0f} MB")
+    if missing:
+        raise SystemExit("\n".join(["these packages will not work there:", *missing]))
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def answered(documents: Sequence[Document], found: Sequence[Sequence[Sequence[An
 
 
 def scored(documents: Sequence[Document], found: Sequence[Sequence[Sequence[Any]]], flat: bool) -> Row:
-    """Strict precision, recall and F1; on a flat corpus, two other scorers must come to the same F1."""
+    """Strict precision, recall and F1; on a flat corpus, other scorers that are installed must come to the same F1."""
     micro = recognition(documents, answered(documents, found)).micro
     row = {name: round(getattr(micro, name), 3) for name in ("precision", "recall", "f1")}
     if flat:
@@ -350,8 +350,7 @@ class Race:
     def prediction(self, corpus: Corpus, documents: Sequence[Document], rounds: int = 0) -> Row:
         """The job of a prediction, but for the model's folder."""
         sentences = [words_of(document) for document in documents]
-        timed = {"rounds": rounds, "timed": self.given.timed}
-        return {"action": "predict", "sentences": sentences, "flat": corpus.flat, **timed}
+        return {"action": "predict", "sentences": sentences, "flat": corpus.flat, "rounds": rounds}
 
     def accuracy(self, run: Run) -> Row:
         """A training and its scores."""
@@ -390,7 +389,6 @@ class Race:
         answer = self.ask(system, predicting, run.name)
         return {
             **self.facts("cost", system, corpus),
-            "threads": self.given.threads,
             "timed_training": limit,
             "timed_epochs": epochs,
             "training_cpu_seconds": round(trained["cpu_seconds"] * 1000 / (limit * epochs), 1),

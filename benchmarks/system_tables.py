@@ -49,7 +49,7 @@ def recurrent_spans() -> str:
 
 # Parts that the papers do not have, and combinations of theirs
 
-ADDED = {
+TRIED = {
     "bundling/span": ("SpanNER", None),
     "bundling/bl-span": ("SpanNER bundled with tags", "bundling/span"),
     "deep_span/biaffine": ("biaffine", None),
@@ -61,7 +61,7 @@ ADDED = {
     "bl-deep": ("deep 2 bundled with tags", "deep_span/depth-2-no-bilstm"),
     "bl-span-adapted": ("bundled, after guessing hidden words of the train part", "bundling/bl-span"),
 }
-"""Systems of `combinations.py`: what each is, and the system that it adds something to."""
+"""Systems of combinations.jsonl: what each is, and the system that it adds something to."""
 BEST = "deep_span/biaffine-cnn"
 TRIED_ON = {"ncbi-disease": "NCBI-disease", "genia": "GENIA"}
 
@@ -72,30 +72,35 @@ def combinations() -> str:
     for row in rows("combinations"):
         scores[row["corpus"], row["recipe"]].append(row["dev"]["f1"])
     lines = []
-    for system, (title, base) in ADDED.items():
+    for system, (title, base) in TRIED.items():
         cells = []
         for corpus in TRIED_ON:
-            own, before = scores[corpus, system], scores[corpus, base or system]
-            added = f" ({fmean(own) - fmean(before):+.2f})" if base else ""
+            own = scores[corpus, system]
+            added = f" ({fmean(own) - fmean(scores[corpus, base]):+.2f})" if base else ""
             cells.append(f"{spread(own)}{added}")
-        lines.append(f"{title} | `{system}` | {' | '.join(cells)} | {len(scores['genia', system])}")
+        runs = ", ".join(str(len(scores[corpus, system])) for corpus in TRIED_ON)
+        lines.append(f"{title} | `{system}` | {' | '.join(cells)} | {runs}")
     corpora = " | ".join(f"{name}, dev F1" for name in TRIED_ON.values())
-    return markdown(f"system | name | {corpora} | seeds", lines)
+    return markdown(f"system | name | {corpora} | runs", lines)
 
 
 def combinations_tested() -> str:
-    """The best combination on test against each system of a paper."""
+    """Test F1 of the best combination and of each system of a paper, with the distance of that one from the best."""
     found: dict[str, dict[str, Run]] = defaultdict(dict)
     for row in rows("combinations-significance"):
-        found[row["against"]][row["corpus"]] = row
-    lines = []
+        if row["system"] == BEST:
+            found[row["against"]][row["corpus"]] = row
+    best = found["bundling/bl-span"]
+    lines = [" | ".join([TRIED[BEST][0], *(f"{spread(best[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
     for against, by_corpus in found.items():
         cells = [
-            f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}], p {chance(row['p'])}"
+            f"{spread(row['f1'][1])} | {row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}], "
+            f"p {chance(row['p'])}"
             for row in (by_corpus[corpus] for corpus in TRIED_ON)
         ]
-        lines.append(f"{ADDED[against][0]} | {' | '.join(cells)}")
-    return markdown(f"`{BEST}` against | {' | '.join(TRIED_ON.values())}", lines)
+        lines.append(f"{TRIED[against][0]} | {' | '.join(cells)}")
+    columns = " | ".join(f"{name}, test F1 | the first is ahead by" for name in TRIED_ON.values())
+    return markdown(f"system | {columns}", lines)
 
 
 # Deep spans: Zhu et al. 2023

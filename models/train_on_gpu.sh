@@ -5,7 +5,8 @@
 #
 # FOLDER gets the models, rows.jsonl and logs; BASE is the teachers' encoder (shared/encoders/fetch_mpnet.sh), SMALL the
 # students' (models/fetch_gte_small.py, six layers). Students with teachers wait for three of them. OPTIONS are for
-# rehearsals: `--limit 4 --set train.epochs=1`. The best student is then made the installed model, on any machine:
+# rehearsals: `--limit 4 --set train.epochs=1`. UNTAUGHT and SINGLE are how many of these runs there are at once, PYTHON
+# the interpreter, COMMIT what the rows name where there is no git. The best student is then made the installed model, on any machine:
 #
 #   make model STUDENT=FOLDER/student-...
 set -eu
@@ -31,9 +32,12 @@ stage() { # NAME WORKERS ENCODER OPTIONS...
 
 stage untaught "${UNTAUGHT:-4}" "$small" --stage students --kinds alone,copies & pids+=($!)
 stage single "${SINGLE:-2}" "$small" --stage single & pids+=($!)
-stage teachers 3 "$base" --stage teachers || failed=1
-stage taught 6 "$small" --stage students --kinds student,taught & pids+=($!)
+if stage teachers 3 "$base" --stage teachers; then
+    stage taught 6 "$small" --stage students --kinds student,taught & pids+=($!)
+else
+    failed=1  # students of fewer teachers would count as done
+fi
 for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-cat "$folder"/{teachers,taught,untaught,single}.jsonl > "$folder/rows.jsonl"
+cat "$folder"/{teachers,taught,untaught,single}.jsonl > "$folder/rows.jsonl" || failed=1
 [ $failed = 0 ] || echo "some runs failed: see the logs in $folder, and run the same command again for these"
 exit $failed

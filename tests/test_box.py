@@ -28,9 +28,9 @@ from wingspan.training.teaching import Teacher
 TEXT = "Aspirin lowers BRCA1 in the cell ."
 SAID = "wingspan: no model is named, so wingspan-bio-small is used\n"
 SENTENCES = list(read(ROOT / "examples" / "biomedical" / "regression.jsonl"))
-FLOOR = 72.0
+FLOOR = 74.9
 """Strict F1 of the shipped model on the regression set, minus a margin of 2 points for other versions of torch."""
-MOST_IN_NOTHING = 3
+MOST_IN_NOTHING = 2
 """Entities found in the 22 sentences that have none, plus a margin of 2."""
 
 
