@@ -66,6 +66,17 @@ def test_the_encoder_of_the_nearest_size_is_asked(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 1024, "num_hidden_layers": 24}))
     assert choose(figures(), 0, str(tmp_path), rows).recipe == "large"
     assert choose(figures(), 0, "someone/some-hub-id", rows).recipe == "large"
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    assert choose(figures(), 0, str(tmp_path), rows).recipe == "large", "its size cannot be told"
+
+
+@pytest.mark.parametrize(("family", "copied"), [("bert", True), ("mpnet", True), ("t5", False), ("modernbert", False)])
+def test_deep_spans_are_not_chosen_for_an_encoder_whose_blocks_they_cannot_copy(tmp_path, family, copied):
+    sizes = {"hidden_size": 384, "num_hidden_layers": 6}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family, **sizes}))
+    rows = [row("long", "deep_span/proposals", [80.0] * 3), row("long", "deep_span/biaffine-proposals", [70.0] * 3)]
+    chosen = choose(*SHAPES["long"], str(tmp_path), rows).recipe
+    assert chosen == ("deep_span/proposals" if copied else "deep_span/biaffine-proposals")
 
 
 def test_a_recipe_that_ran_on_few_of_the_corpora_is_out():

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from huggingface_hub.errors import HfHubHTTPError
 
@@ -23,7 +23,10 @@ from wingspan.corpora.statistics import Statistics, describe
 from wingspan.encoders import Encoder
 from wingspan.encoders.loading import fetch, locate
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.recipe import Part, Recipe
+from wingspan.layers.bert_blocks import FAMILIES
+from wingspan.recipe import Part, Recipe, made_by
+from wingspan.recipes import find
+from wingspan.spans.deep import DeepSpans
 from wingspan.training.corpora import Corpora
 from wingspan.views.console import counted
 
@@ -62,6 +65,10 @@ LAYERS = ("num_hidden_layers", "encoder_layers", "num_layers", "n_layers")
 """What configurations of BERT and its kin, BART, T5 and DistilBERT call them."""
 
 
+BLOCKS = (*FAMILIES, "mpnet", "distilbert")
+"""The kinds of encoders whose blocks deep spans can copy, as configurations call them."""
+
+
 class KeptRuns(TypedDict):
     """The dev scores of one recipe on one corpus, a seed each."""
 
@@ -98,6 +105,8 @@ def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Seque
             recipe, encoder or "hashed", f"auto: {seen}. No pretrained encoder, so {recipe}, which needs none{advice}."
         )
     rows = nearest([row for row in evidence or kept() if row["kind"] == kind], weights_of(encoder))
+    if config_of(encoder).get("model_type", BLOCKS[0]) not in BLOCKS:
+        rows = [row for row in rows if made_by(find(row["recipe"]).spans) is not DeepSpans]
     winner = first_of(rows)
     corpora_seen = listing({row["corpus"].replace(",", "") for row in rows})
     of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
@@ -170,14 +179,20 @@ def weights_of(encoder: str) -> int:
     known = {row["encoder"]: row["weights"] for row in kept()}
     if encoder in known:
         return known[encoder]
+    config = config_of(encoder)
+    size, layers = ([config[name] for name in names if isinstance(config.get(name), int)] for names in (SIZES, LAYERS))
+    return block_weights(size[0], layers[0]) if size and layers else block_weights(768, 12)
+
+
+def config_of(encoder: str) -> dict[str, Any]:
+    """An encoder's configuration; empty where it cannot be had."""
     where = Path(locate(encoder))
     try:
         folder = where if where.is_dir() else fetch(str(where), None, ["config.json"])
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        size, layers = (next(config[name] for name in names if name in config) for names in (SIZES, LAYERS))
-        return block_weights(int(size), int(layers))
-    except (OSError, ValueError, TypeError, StopIteration, HfHubHTTPError):
-        return block_weights(768, 12)
+    except (OSError, ValueError, HfHubHTTPError):
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def settings_by_size(recipe: str, encoder: Part, start: str | Path | None = None) -> dict[str, str]:
