@@ -51,6 +51,19 @@ def test_tags_hold_the_outermost_entities(scripts):
     assert systems.entities_of(["I-Cell", "I-Place", "B-Place"]) == [(0, 1, "Cell"), (1, 2, "Place"), (2, 3, "Place")]
 
 
+@pytest.mark.usefixtures("scripts")
+def test_packages_that_another_machine_lacks_are_named(tmp_path):
+    from peer_packages import unmet
+
+    about = "Metadata-Version: 2.1\nName: one\nVersion: 1.0\nRequires-Dist: two>=2\n"
+    about += "Requires-Dist: three; python_version < '3'\nRequires-Dist: four; extra == 'more'\n"
+    (tmp_path / "one-1.0.dist-info").mkdir()
+    (tmp_path / "one-1.0.dist-info" / "METADATA").write_text(about)
+    assert list(unmet(tmp_path, {"two": "1.5"})) == ["one 1.0 needs two>=2, not 1.5"]
+    assert list(unmet(tmp_path, {})) == ["one 1.0 needs two>=2, not None"]
+    assert not list(unmet(tmp_path, {"two": "2.1"}))
+
+
 def test_words_that_were_joined_are_found_again(scripts):
     _, systems = scripts
     places = list(systems.given_words(" ".join(WORDS)))
