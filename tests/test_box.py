@@ -69,6 +69,12 @@ def test_a_folder_of_that_name_is_no_model(boxed, tmp_path, monkeypatch, saved_b
     assert files("wingspan-bio-small") == [box.installed_model()]
 
 
+def test_a_text_may_be_longer_than_the_name_of_a_file(boxed, shell):
+    long = f"{TEXT} " * 100  # without a slash it would be one name, which no file system takes
+    out, _ = shell("predict", long)
+    assert json.loads(out)["text"] == long
+
+
 @pytest.mark.parametrize(
     ("harm", "said"),
     [

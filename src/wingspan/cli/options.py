@@ -42,7 +42,8 @@ Json = Annotated[Path | None, typer.Option(help="Write the figures to this file;
 
 def is_model(place: str | Path) -> bool:
     """Whether a folder holds a model, or the installed model is named."""
-    return place == NAME or any((Path(place) / name).is_file() for name in ("recipe.json", "export.json"))
+    # os.path says no of a text that is longer than a name may be; Path would raise
+    return place == NAME or any(os.path.isfile(os.path.join(place, name)) for name in ("recipe.json", "export.json"))
 
 
 def use_threads(threads: int | None) -> None:
