@@ -6,7 +6,8 @@
 # FOLDER gets the models, rows.jsonl and logs; BASE is the teachers' encoder (shared/encoders/fetch_mpnet.sh), SMALL the
 # students' (models/fetch_gte_small.py, six layers). Students with teachers wait for three of them. OPTIONS are for
 # rehearsals: `--limit 4 --set train.epochs=1`. UNTAUGHT and SINGLE are how many of these runs there are at once, PYTHON
-# the interpreter, COMMIT what the rows name where there is no git. The best student is then made the installed model, on any machine:
+# the interpreter, COMMIT what the rows name where there is no git. The best student is then made the installed model,
+# on any machine:
 #
 #   make model STUDENT=FOLDER/student-...
 set -eu
