@@ -8,7 +8,8 @@ python benchmarks/combinations.py --data $WINGSPAN_DATA --plan best --systems bu
 `parts` puts each new part beside the system it is added to, with the same encoder, epochs, batches and rates;
 `combinations` puts two papers into one model; both are scored on dev only. With `--predictions`, what they find in test
 is kept unseen, and `paired.py` scores what dev has chosen. `base` tries settings of one system with a base encoder, on
-dev. `best` scores chosen systems on test, too. The longest runs are the first, unless `--systems` gives an order.
+dev. `best` scores chosen systems on test, too. The longest runs are the first, unless `--systems` gives an order. Links
+with tags are in `discontinuous.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CORPORA: dict[str, dict[str, str]] = {
         **{**SHARED, "overlap": "nested", "train.epochs": "5", "train.batch_size": "48", "train.budget": "1600"},
         "max_width": "10",
     },
-    "genia-disc": {**SHARED, "overlap": "any", "train.epochs": "6", "train.batch_size": "48"},
+    "bc5cdr": {**SHARED, "overlap": "flat", "train.epochs": "8", "train.batch_size": "32"},
     "litbank": {**SHARED, "overlap": "nested", "train.epochs": "8", "train.batch_size": "48", "train.budget": "1600"},
 }
 FLAT_AND_NESTED = ("ncbi-disease", "genia")
@@ -57,11 +58,12 @@ def deep_cnn() -> Any:
     return replace(find("deep_span/depth-2-no-bilstm"), spans=partial(ConvolvedSpans, around=deep(width_size=25)))
 
 
-def agreeing() -> Any:
-    """R-Drop on BL-SpanNER."""
+def agreeing(name: str) -> Any:
+    """R-Drop on a recipe of the package."""
     from wingspan.recipe import with_consistency
+    from wingspan.recipes import find
 
-    return with_consistency(bl_span())
+    return with_consistency(find(name))
 
 
 def bundled(name: str) -> Any:
@@ -81,28 +83,30 @@ SYSTEMS: dict[str, tuple[str | Callable[[], Any], float]] = {
     "deep_span/shallow-max-no-bilstm": ("deep_span/shallow-max-no-bilstm", 1.0),
     "deep_span/depth-2-no-bilstm": ("deep_span/depth-2-no-bilstm", 1.4),
     "compress_generate/supvib": ("compress_generate/supvib", 1.5),
-    "discontinuous": ("discontinuous", 1.2),
+    "bundling/seq": ("bundling/seq", 0.9),
+    "bundling/bl-seq": ("bundling/bl-seq", 1.2),
     # a new part each
     "deep_span/biaffine-cnn": ("deep_span/biaffine-cnn", 1.5),
     "deep_span/biaffine-rotary": ("deep_span/biaffine-rotary", 1.1),
     "bundling/bl-span-cnn": ("bundling/bl-span-cnn", 1.5),
     "bl-span-averaged": ("bundling/bl-span", 1.2),
-    "bl-span-agreeing": (agreeing, 2.2),
+    "bl-span-agreeing": (lambda: agreeing("bundling/bl-span"), 2.2),
+    "biaffine-cnn-averaged": ("deep_span/biaffine-cnn", 1.5),
+    "biaffine-cnn-agreeing": (lambda: agreeing("deep_span/biaffine-cnn"), 2.8),
     # two in one
     "bl-deep": (lambda: bl_span(deep(width_size=25)), 1.6),
     "deep-cnn": (deep_cnn, 1.8),
     "bl-supvib": (lambda: bundled("compress_generate/supvib"), 1.7),
     "bl-proposals": (lambda: bundled("bundling/span-proposals"), 1.2),
-    "discontinuous/bundled": ("discontinuous/bundled", 1.4),
+    "bl-biaffine-cnn": (lambda: bundled("deep_span/biaffine-cnn"), 1.6),
 }
-SET = {"bl-span-averaged": {"train.average": "0.99"}}
+SET = {name: {"train.average": "0.99"} for name in ("bl-span-averaged", "biaffine-cnn-averaged")}
 REFERENCES = ("bundling/span", "bundling/bl-span", "deep_span/biaffine", "deep_span/shallow-max-no-bilstm")
 PARTS = ("deep_span/biaffine-cnn", "deep_span/biaffine-rotary", "bundling/bl-span-cnn")
-PARTS += ("bl-span-averaged", "bl-span-agreeing")
+PARTS += ("bl-span-averaged", "bl-span-agreeing", "biaffine-cnn-averaged", "biaffine-cnn-agreeing")
 COMBINATIONS = ("deep_span/depth-2-no-bilstm", "compress_generate/supvib", "bundling/span-proposals")
-COMBINATIONS += ("bl-deep", "deep-cnn", "bl-supvib", "bl-proposals")
-LINKED = ("discontinuous", "discontinuous/bundled")
-LONG = {"genia": 3.0, "genia-disc": 3.0, "litbank": 3.0}
+COMBINATIONS += ("bl-deep", "deep-cnn", "bl-supvib", "bl-proposals", "bl-biaffine-cnn")
+LONG = {"genia": 3.0, "litbank": 3.0}
 # for a base encoder, one change at a time; three times ten is the rate of fresh parts beside a small encoder
 FRESH = {f"train.factors.{part}": "30" for part in ("model.scorer", "objectives", "model.encoder.shapes")}
 BASE: tuple[dict[str, str], ...] = (
@@ -121,20 +125,13 @@ def planned(plan: str) -> list[tuple[str, str, dict[str, str]]]:
     if plan == "base":
         return [(corpus, "bundling/bl-span", choice) for corpus in FLAT_AND_NESTED for choice in BASE]
     systems = (*REFERENCES, *PARTS) if plan == "parts" else COMBINATIONS
-    runs = [(corpus, system) for corpus in FLAT_AND_NESTED for system in systems]
-    if plan == "combinations":
-        runs += [("genia-disc", system) for system in LINKED]
-    return [(corpus, system, {}) for corpus, system in runs]
+    return [(corpus, system, {}) for corpus in FLAT_AND_NESTED for system in systems]
 
 
 def work(job: Job) -> Row:
-    """A training of a system of this file, which may be no recipe of the package; with links also by continuity."""
+    """A training of a system of this file, which may be no recipe of the package."""
     made = SYSTEMS[job["recipe"]][0]
-    recipe = made if isinstance(made, str) else made()
-    if job["recipe"] not in LINKED:
-        return train(job, recipe=recipe)[0]
-    row, model, _ = train({**job, "predictions": None}, recipe=recipe)  # files of predictions hold no fragments
-    return {**row, "continuity": model.facts["test" if "test" in row else "dev"]["continuity"]}
+    return train(job, recipe=made if isinstance(made, str) else made())[0]
 
 
 def main() -> None:

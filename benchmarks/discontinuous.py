@@ -2,13 +2,15 @@
 
 python benchmarks/discontinuous.py --data DATA --seeds 1,2,3 --workers 16 --encoder minilm-disc \
     --predictions FOLDER --output benchmarks/results/discontinuous.jsonl
+python benchmarks/discontinuous.py --data DATA --recipes discontinuous,discontinuous/bundled --corpora genia-disc \
+    --set train.precision=bf16 --predictions FOLDER --output benchmarks/results/discontinuous-bundled.jsonl
 python benchmarks/discontinuous.py --compare --data DATA --predictions FOLDER \
     --output benchmarks/results/discontinuous-significance.jsonl
 python benchmarks/discontinuous.py --examples --data DATA --predictions FOLDER \
     --output benchmarks/results/discontinuous-examples.jsonl
 
 The rule (`nearest`) joins what the `split` model finds; its gap is tuned on dev twice, for all entities and for
-discontinuous ones alone. Runs that the output file holds already are not run again.
+discontinuous ones alone. `bundled` are links with tags. Runs that the output file holds already are not run again.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 from training_runs import Job, Row, arguments, choices, gold, run_jobs, train
 
 TRAINED = ("discontinuous", "discontinuous/split", "discontinuous/hull", "discontinuous/drop")
-SYSTEMS = ("links", "nearest-discontinuous", "nearest-all", "split", "hull", "drop")
+SYSTEMS = ("links", "bundled", "nearest-discontinuous", "nearest-all", "split", "hull", "drop")
 CORPORA = ("craft", "genia-disc")
 EPOCHS = {"craft": "6", "genia-disc": "7"}
 PARTS = ("all", "discontinuous", "continuous", "sentences", "fragments")
