@@ -30,7 +30,10 @@ CORPORA: dict[str, dict[str, str]] = {
         "max_width": "10",
     },
     "bc5cdr": {**SHARED, "overlap": "flat", "train.epochs": "8", "train.batch_size": "32"},
-    "litbank": {**SHARED, "overlap": "nested", "train.epochs": "8", "train.batch_size": "48", "train.budget": "1600"},
+    "litbank": {  # for spans of any width
+        **{**SHARED, "overlap": "nested", "train.epochs": "8", "train.batch_size": "48", "train.budget": "1600"},
+        "candidates.budget": "2",
+    },
 }
 FLAT_AND_NESTED = ("ncbi-disease", "genia")
 
@@ -58,6 +61,25 @@ def deep_cnn() -> Any:
     return replace(find("deep_span/depth-2-no-bilstm"), spans=partial(ConvolvedSpans, around=deep(width_size=25)))
 
 
+def rotary_cnn(beside: Any = None, slow: tuple[str, ...] = ()) -> Any:
+    """Convolutions over biaffine spans with rotary positions, and over others beside them."""
+    from wingspan.recipes import find
+    from wingspan.spans.biaffine import RotaryBiaffineSpans
+    from wingspan.spans.contextual import ConvolvedSpans
+
+    recipe = find("deep_span/biaffine-cnn")
+    factors = {**recipe.train.factors, **{f"model.scorer.spans.beside.{part}": 1.0 for part in slow}}
+    spans = partial(ConvolvedSpans, around=partial(RotaryBiaffineSpans), **({"beside": beside} if beside else {}))
+    return replace(recipe, spans=spans, train=replace(recipe.train, factors=factors))
+
+
+def pooled() -> Any:
+    """The greatest entries of the words in a span."""
+    from wingspan.spans.pooled import PooledSpans
+
+    return partial(PooledSpans, views=("max",), dropout=0.2)
+
+
 def agreeing(name: str) -> Any:
     """R-Drop on a recipe of the package."""
     from wingspan.recipe import with_consistency
@@ -82,6 +104,9 @@ SYSTEMS: dict[str, tuple[str | Callable[[], Any], float]] = {
     "deep_span/biaffine": ("deep_span/biaffine", 1.1),
     "deep_span/shallow-max-no-bilstm": ("deep_span/shallow-max-no-bilstm", 1.0),
     "deep_span/depth-2-no-bilstm": ("deep_span/depth-2-no-bilstm", 1.4),
+    "deep_span/depth-2-proposals": ("deep_span/depth-2-proposals", 1.4),
+    "deep_span/biaffine-proposals": ("deep_span/biaffine-proposals", 1.2),
+    "deep_span/shallow-max-proposals": ("deep_span/shallow-max-proposals", 1.2),
     "compress_generate/supvib": ("compress_generate/supvib", 1.5),
     "bundling/seq": ("bundling/seq", 0.9),
     "bundling/bl-seq": ("bundling/bl-seq", 1.2),
@@ -98,6 +123,9 @@ SYSTEMS: dict[str, tuple[str | Callable[[], Any], float]] = {
     "deep-cnn": (deep_cnn, 1.8),
     "bl-supvib": (lambda: bundled("compress_generate/supvib"), 1.7),
     "bl-proposals": (lambda: bundled("bundling/span-proposals"), 1.2),
+    "biaffine-rotary-cnn": (rotary_cnn, 1.6),
+    "biaffine-pooled-cnn": (lambda: rotary_cnn(pooled()), 1.7),
+    "biaffine-deep-cnn": (lambda: rotary_cnn(deep(), ("blocks", "distances")), 2.0),
     "bl-biaffine-cnn": (lambda: bundled("deep_span/biaffine-cnn"), 1.6),
 }
 SET = {name: {"train.average": "0.99"} for name in ("bl-span-averaged", "biaffine-cnn-averaged")}
@@ -106,6 +134,7 @@ PARTS = ("deep_span/biaffine-cnn", "deep_span/biaffine-rotary", "bundling/bl-spa
 PARTS += ("bl-span-averaged", "bl-span-agreeing", "biaffine-cnn-averaged", "biaffine-cnn-agreeing")
 COMBINATIONS = ("deep_span/depth-2-no-bilstm", "compress_generate/supvib", "bundling/span-proposals")
 COMBINATIONS += ("bl-deep", "deep-cnn", "bl-supvib", "bl-proposals", "bl-biaffine-cnn")
+COMBINATIONS += ("biaffine-rotary-cnn", "biaffine-pooled-cnn", "biaffine-deep-cnn")
 LONG = {"genia": 3.0, "litbank": 3.0}
 # for a base encoder, one change at a time; three times ten is the rate of fresh parts beside a small encoder
 FRESH = {f"train.factors.{part}": "30" for part in ("model.scorer", "objectives", "model.encoder.shapes")}

@@ -100,8 +100,9 @@ STEPS = tuple((a, b) for a in (-1, 0, 1) for b in (-1, 0, 1))
 class ConvolvedSpans(SpanRepresentation):
     """Other spans in `size` channels R, and `depth` masked 3 x 3 convolutions over the grid of all of them.
 
-    R' = GELU(LayerNorm(R + Conv(R))), again and again; the span vector is the first R plus the last. See: Yan et al.
-    2023 (CNN-NER), whose R is the biaffine one.
+    R' = GELU(LayerNorm(R + Conv(R))), again and again; the span vector is the first R plus the last. R is a linear
+    layer over the vectors of `around`, and over those of `beside` where there are two kinds. See: Yan et al. 2023
+    (CNN-NER), whose R is the biaffine one.
 
     The neighbors of span (i, j), first and last word, are the spans whose borders are at most one word away. Here the
     grid is by start and width: neighbor (i + a, j + b) is in row i + a, and b - a columns further. So each of the nine
@@ -116,6 +117,7 @@ class ConvolvedSpans(SpanRepresentation):
         max_width: int,
         *,
         around: Callable[..., SpanRepresentation],
+        beside: Callable[..., SpanRepresentation] | None = None,
         size: int = 200,
         depth: int = 2,
         dropout: float = 0.2,
@@ -125,6 +127,8 @@ class ConvolvedSpans(SpanRepresentation):
             raise ValueError(f"ConvolvedSpans.depth is {depth}; give at least 1")
         self.around = around(encoder, max_width)
         self.channels = nn.Linear(self.around.size, size)
+        self.beside = None if beside is None else beside(encoder, max_width)
+        self.more = None if self.beside is None else nn.Linear(self.beside.size, size, bias=False)
         self.convolutions = nn.ModuleList(nn.Linear(len(STEPS) * size, size) for _ in range(depth))
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(depth))
         self.dropout = nn.Dropout(dropout)
@@ -135,8 +139,10 @@ class ConvolvedSpans(SpanRepresentation):
         width = candidates.width
         assert width is not None, "assembling refuses other candidates"
         real = on_words(words.mask, width).unsqueeze(-1)  # (B, L, W, 1)
-        cells: Tensor = self.dropout(self.around.project(words, candidates, self.channels))
-        cells = cells.view(*real.shape[:3], -1).masked_fill(~real, 0.0)  # (B, L, W, C)
+        cells: Tensor = self.around.project(words, candidates, self.channels)
+        if self.beside is not None and self.more is not None:  # as if both vectors were one
+            cells = cells + self.beside.project(words, candidates, self.more)
+        cells = self.dropout(cells).view(*real.shape[:3], -1).masked_fill(~real, 0.0)  # (B, L, W, C)
         seen = cells
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             seen = F.gelu(norm(seen + convolution(torch.cat(neighbors(seen), -1)))).to(cells.dtype)
