@@ -73,21 +73,6 @@ def rotary_cnn(beside: Any = None, slow: tuple[str, ...] = ()) -> Any:
     return replace(recipe, spans=spans, train=replace(recipe.train, factors=factors))
 
 
-def pooled() -> Any:
-    """The greatest entries of the words in a span."""
-    from wingspan.spans.pooled import PooledSpans
-
-    return partial(PooledSpans, views=("max",), dropout=0.2)
-
-
-def agreeing(name: str) -> Any:
-    """R-Drop on a recipe of the package."""
-    from wingspan.recipe import with_consistency
-    from wingspan.recipes import find
-
-    return with_consistency(find(name))
-
-
 def bundled(name: str) -> Any:
     """Tags beside the spans of a recipe of the package."""
     from wingspan.recipe import bundle
@@ -114,27 +99,21 @@ SYSTEMS: dict[str, tuple[str | Callable[[], Any], float]] = {
     "deep_span/biaffine-cnn": ("deep_span/biaffine-cnn", 1.5),
     "deep_span/biaffine-rotary": ("deep_span/biaffine-rotary", 1.1),
     "bundling/bl-span-cnn": ("bundling/bl-span-cnn", 1.5),
-    "bl-span-averaged": ("bundling/bl-span", 1.2),
-    "bl-span-agreeing": (lambda: agreeing("bundling/bl-span"), 2.2),
-    "biaffine-cnn-averaged": ("deep_span/biaffine-cnn", 1.5),
-    "biaffine-cnn-agreeing": (lambda: agreeing("deep_span/biaffine-cnn"), 2.8),
     # two in one
     "bl-deep": (lambda: bl_span(deep(width_size=25)), 1.6),
     "deep-cnn": (deep_cnn, 1.8),
     "bl-supvib": (lambda: bundled("compress_generate/supvib"), 1.7),
     "bl-proposals": (lambda: bundled("bundling/span-proposals"), 1.2),
     "biaffine-rotary-cnn": (rotary_cnn, 1.6),
-    "biaffine-pooled-cnn": (lambda: rotary_cnn(pooled()), 1.7),
+    "deep_span/biaffine-pooled-cnn": ("deep_span/biaffine-pooled-cnn", 1.7),
     "biaffine-deep-cnn": (lambda: rotary_cnn(deep(), ("blocks", "distances")), 2.0),
     "bl-biaffine-cnn": (lambda: bundled("deep_span/biaffine-cnn"), 1.6),
 }
-SET = {name: {"train.average": "0.99"} for name in ("bl-span-averaged", "biaffine-cnn-averaged")}
 REFERENCES = ("bundling/span", "bundling/bl-span", "deep_span/biaffine", "deep_span/shallow-max-no-bilstm")
 PARTS = ("deep_span/biaffine-cnn", "deep_span/biaffine-rotary", "bundling/bl-span-cnn")
-PARTS += ("bl-span-averaged", "bl-span-agreeing", "biaffine-cnn-averaged", "biaffine-cnn-agreeing")
 COMBINATIONS = ("deep_span/depth-2-no-bilstm", "compress_generate/supvib", "bundling/span-proposals")
 COMBINATIONS += ("bl-deep", "deep-cnn", "bl-supvib", "bl-proposals", "bl-biaffine-cnn")
-COMBINATIONS += ("biaffine-rotary-cnn", "biaffine-pooled-cnn", "biaffine-deep-cnn")
+COMBINATIONS += ("biaffine-rotary-cnn", "deep_span/biaffine-pooled-cnn", "biaffine-deep-cnn")
 LONG = {"genia": 3.0, "litbank": 3.0}
 # for a base encoder, one change at a time; three times ten is the rate of fresh parts beside a small encoder
 FRESH = {f"train.factors.{part}": "30" for part in ("model.scorer", "objectives", "model.encoder.shapes")}
@@ -186,7 +165,7 @@ def main() -> None:
             "recipe": system,
             "seed": int(seed),
             "encoder": given.encoder,
-            "settings": {**CORPORA[corpus], **SET.get(system, {}), **chosen, **choice},
+            "settings": {**CORPORA[corpus], **chosen, **choice},
         }
         for corpus, system, chosen in runs
         for choice in choices(given.set)

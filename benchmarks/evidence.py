@@ -31,8 +31,10 @@ FILES = (
         "deep_accuracy-mpnet-third.jsonl",
         "compress_generate-mpnet.jsonl",
     ),
-    *("compress_generate.jsonl", "compress_generate-second.jsonl", "discontinuous.jsonl"),
-    *("conditional.jsonl", "conditional-second.jsonl", "combinations.jsonl"),
+    *("compress_generate.jsonl", "compress_generate-second.jsonl"),
+    *("discontinuous.jsonl", "discontinuous-bundled.jsonl"),
+    *("conditional.jsonl", "conditional-second.jsonl", "conditional-mpnet.jsonl"),
+    *("combinations.jsonl", "combinations-mpnet.jsonl"),
 )
 KINDS: dict[str, Kind] = {
     "ncbi-disease": "flat",

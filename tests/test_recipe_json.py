@@ -139,6 +139,12 @@ def test_a_part_in_the_wrong_place_is_said():
         from_json({**record, "encoder": "hashed"})
 
 
+def test_a_setting_of_an_older_folder_that_is_gone_is_left_out():
+    record = as_json(baseline())
+    record["train"]["average"] = 0.99
+    assert from_json(record).train == baseline().train
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -32,7 +32,6 @@ class States(NamedTuple):
     gold: Tensor | None = None  # (B, E, S) vectors of the gold spans, independent of the candidates
     moment: Moment | None = None  # the point in training; None outside it
     required: Gold | None = None  # in training, the spans that are candidates in any case
-    twin: "States | None" = None  # of the same batch with other dropout, where an objective compares the two
 
 
 class Scorer(nn.Module):

@@ -15,8 +15,7 @@ from functools import partial, reduce
 from operator import add
 from typing import Any, Literal, TypeVar
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from wingspan.candidates import CandidatePolicy, Grid
 from wingspan.candidates.proposed import Proposed
@@ -30,7 +29,7 @@ from wingspan.labels import LabelSet, Thresholds
 from wingspan.layers.schedules import Moment
 from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes
-from wingspan.objectives.classification import Classification, Consistency
+from wingspan.objectives.classification import Classification
 from wingspan.objectives.distillation import Distillation
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
@@ -67,8 +66,6 @@ class TrainSettings:
     correct_bias: bool = True
     """Whether Adam corrects the bias of its early means; older implementations for BERT did not."""
     clip: float = 1.0
-    average: float | None = None
-    """Score and keep a moving average of the weights instead of the last ones; this share of it stays in each step."""
     accumulate: int | Literal["epoch"] = 1
     """Batches per optimizer step, with the mean of their losses; `epoch`: all batches of an epoch, with the sum."""
     precision: Literal["no", "bf16", "fp16"] = "no"
@@ -97,8 +94,6 @@ class TrainSettings:
             raise ValueError(f"train.stretch is {self.stretch}; give 1 or more")
         if self.temperature <= 0:
             raise ValueError(f"train.temperature is {self.temperature}; give a number above 0")
-        if self.average is not None and not 0 <= self.average < 1:
-            raise ValueError(f"train.average is {self.average}; it is a share of the average, from 0 to less than 1")
         if self.warmup > 1:
             raise ValueError(f"train.warmup is {self.warmup}; it is a share of all steps, from 0 to 1")
 
@@ -233,18 +228,10 @@ class Learner(nn.Module):
             "features": any(objective.needs_features for objective in chosen),
             "required": required,
         }
-        passes = [self.model(inputs, gold, **wanted)._replace(moment=moment)]
-        if any(objective.needs_twin for objective in chosen):
-            twin = self.model(inputs, gold, **wanted)._replace(moment=moment)
-            passes = [passes[0]._replace(twin=twin), twin._replace(twin=passes[0])]
-        losses = {name: mean([self.objectives[name](each, gold, targets[name]) for each in passes]) for name in terms}
+        states = self.model(inputs, gold, **wanted)._replace(moment=moment)
+        losses = {name: self.objectives[name](states, gold, targets[name]) for name in terms}
         losses["loss"] = reduce(add, (self.weights[name] * losses[name] for name in terms))  # no 0 to begin with
         return losses
-
-
-def mean(losses: list[Tensor]) -> Tensor:
-    """The mean of the losses of one pass or two."""
-    return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
 
 
 def assemble(
@@ -307,8 +294,6 @@ def check_together(
     proposed = scorer is not None and isinstance(scorer.candidates, Proposed)
     if not predicting and proposed != any(isinstance(part, Proposing) for part in parts):
         raise ValueError(f"{prefix} needs both Proposed and Proposing; see recipe.with_proposals")
-    if any(part.needs_twin for part in parts) and (scorer is None or scorer.candidates.gives_lists):
-        raise ValueError(f"{prefix}: two passes can only be compared on the same spans; use candidates Grid")
     if (scorer is not None and scorer.candidates.given) != any(isinstance(part, Typing) for part in parts):
         raise ValueError(f"{prefix}: candidates Given and the objective Typing need each other")
     if not objectives[recipe.read_with].predicts:
@@ -351,14 +336,6 @@ def how_classified(recipe: Recipe) -> dict[str, Any]:
     """The settings that other objectives on the class scores of spans share with their classification."""
     settings = getattr(recipe.terms["spans"].objective, "keywords", {})
     return {name: settings[name] for name in ("link", "reduction", "foreign") if name in settings}
-
-
-def with_consistency(recipe: Recipe, weight: float = 1.0) -> Recipe:
-    """A span recipe that also learns to say the same with other dropout (R-Drop); a step costs twice as much."""
-    if "spans" not in recipe.terms:
-        raise ValueError(f"recipe {recipe.name!r} classifies no spans that could be compared; start from a span recipe")
-    shared = how_classified(recipe)
-    return replace(recipe, terms={**recipe.terms, "consistency": Term(partial(Consistency, **shared), weight)})
 
 
 def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0) -> Recipe:

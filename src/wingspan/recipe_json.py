@@ -39,6 +39,8 @@ MOVED = {
     "wingspan.spans.projected:ProjectedSpans": "wingspan.spans.contextual:ProjectedSpans",
 }
 """Parts by the names that older model folders have for them."""
+GONE = {"TrainSettings": {"average"}}
+"""Settings of older model folders that nothing has any more. They were about training, so that nothing else changes."""
 
 
 def as_json(value: Any) -> Any:
@@ -158,6 +160,8 @@ def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
         plain = PLAIN.get(str(value["record"]))
         if plain is None:
             raise ValueError(f"recipe.json has an unknown record {value['record']!r}; it needs a newer wingspan")
+        for name in GONE.get(plain.__name__, ()):
+            settings.pop(name, None)
         for slot, family in SLOTS.get(plain.__name__, {}).items():
             part = settings.get(slot)
             made_by: Any = part.func if isinstance(part, partial) else object

@@ -25,6 +25,7 @@ from wingspan.recognizer import Recognizer
 from wingspan.recognizer.exported import found_in
 from wingspan.spans.biaffine import RotaryBiaffineSpans
 from wingspan.spans.contextual import ConvolvedSpans
+from wingspan.spans.pooled import PooledSpans
 from wingspan.text import Document
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -57,8 +58,13 @@ def models(folders):
         "tags": untrained("bundling/bl-seq-crf", overlap="nested"),
         "proposals": untrained("deep_span", encoder=bert, segments=Segmenting(30, 8), **parts_of(proposing)),
         "convolved": untrained(
-            "deep_span/biaffine-cnn",
-            spans=partial(ConvolvedSpans, around=partial(RotaryBiaffineSpans, hidden=8), size=16),
+            "deep_span/biaffine-pooled-cnn",
+            spans=partial(
+                ConvolvedSpans,
+                around=partial(RotaryBiaffineSpans, hidden=8),
+                beside=partial(PooledSpans, views=("max",)),
+                size=16,
+            ),
         ),
     }
 

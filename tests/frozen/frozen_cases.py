@@ -93,7 +93,8 @@ def deep_span() -> list[Case]:
     limits = {"max_width": 8, "segments.max_length": 60, "train.epochs": 1}
     cases += [Case(n, n, BERT, {"spans.hidden": 8, **SLOW_RATES}, "short.jsonl") for n in own]
     small_cnn = {"spans.size": 8, "spans.around.hidden": 8, **SLOW_RATES}
-    cases.append(Case("deep_span/biaffine-cnn", "deep_span/biaffine-cnn", BERT, small_cnn, "short.jsonl"))
+    convolved = variants("deep_span", "biaffine-cnn biaffine-pooled-cnn")
+    cases += [Case(n, n, BERT, small_cnn, "short.jsonl") for n in convolved]
     return [
         Case(c.name, c.recipe, c.encoder, c.settings | (limits if "paper" in c.name else {}), c.train) for c in cases
     ]

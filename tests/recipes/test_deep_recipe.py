@@ -37,7 +37,7 @@ KINDS = [
     "shallow-multiplicative",
 ]
 KINDS = [*KINDS, "shallow-max-proposals", "biaffine", "biaffine-proposals", "paper"]
-KINDS = [*KINDS, "biaffine-rotary", "biaffine-cnn"]
+KINDS = [*KINDS, "biaffine-rotary", "biaffine-cnn", "biaffine-pooled-cnn"]
 HAN = "张王李赵刘陈杨黄在和的公司大学北京上海广州去了见过工作学习是人说很好。"
 
 

@@ -9,7 +9,7 @@ from tiny import ENCODER, grid_of, of_length, vectors, word_inputs
 
 from trainings import tiny
 from wingspan.recipe import with_proposals
-from wingspan.spans.contextual import STEPS, ConvolvedSpans
+from wingspan.spans.contextual import ConvolvedSpans
 from wingspan.spans.pooled import PooledSpans
 
 LENGTHS = (6, 1, 4, 9)
@@ -57,8 +57,17 @@ def test_neighbors_are_those_of_first_and_last_word(width, depth):
                 torch.testing.assert_close(found[row, at], expected[start, end - 1], rtol=1e-5, atol=1e-5)
 
 
-def test_the_order_of_the_steps_is_that_of_a_kernel():
-    assert tuple((a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)) == STEPS
+@torch.no_grad()
+def test_two_kinds_of_spans_are_as_one_long_vector():
+    inputs = word_inputs([of_length(length) for length in LENGTHS])
+    words, cells, spans = vectors(inputs), grid_of(inputs, 3), made(3)
+    two = ConvolvedSpans(ENCODER, 3, around=POOLED, beside=partial(PooledSpans, views=("max",)), size=4).eval()
+    two.load_state_dict({**two.state_dict(), **spans.state_dict()})
+    long = torch.cat([two.around(words, cells), two.beside(words, cells)], -1)
+    weight = torch.cat([two.channels.weight, two.more.weight], 1)
+    spans.around.project = lambda *_: F.linear(long, weight, two.channels.bias)
+    torch.testing.assert_close(two(words, cells), spans(words, cells))
+    assert len([name for name, _ in two.named_parameters() if name.startswith(("beside", "more"))]) == 1
 
 
 def test_a_span_feels_spans_as_far_as_there_are_convolutions():

@@ -51,8 +51,6 @@ class Objective(nn.Module, ABC):
     needs_features: ClassVar[bool] = False
     """Whether features are needed, in training and prediction; some heads leave them out otherwise."""
     needs_gold_vectors: ClassVar[bool] = False  # whether the loss needs the vectors of gold spans (`States.gold`)
-    needs_twin: ClassVar[bool] = False
-    """Whether batches pass twice, with other dropout (`States.twin`); all losses are means over both passes then."""
     reads_spans: ClassVar[bool] = True  # whether candidates and their scores are needed; a tagger needs only words
     usual_threshold: ClassVar[float] = 0.0  # of a label without one, where others have one
 

@@ -1,4 +1,4 @@
-"""Each candidate span gets a class: one of all (softmax), or any number of them (sigmoid); two passes should agree.
+"""Each candidate span gets a class: one of all (softmax), or any number of them (sigmoid).
 
 See: Ji et al. eq. 18; Nguyen et al. eq. 2 (sigmoid); Zhu et al. and Zhu and Li 2022 (boundary smoothing). The
 candidate policy decides which spans take part.
@@ -177,53 +177,6 @@ class Classification(Objective):
             plain = self._chances(states.scores.float()[rows, cells])  # (N, C)
             scores = [plain.gather(-1, label.unsqueeze(-1)).squeeze(-1), shown]
         return Found(*(part.detach() for part in (rows, start, end, label, *scores)))
-
-
-class Consistency(Objective):
-    """R-Drop: two passes with different dropout give each span the same chances, or pay for the difference.
-
-    The cost of a span is KL(p || q) of its chances p in one pass and q in the other. Losses are means over both passes,
-    so that it becomes (KL(p || q) + KL(q || p)) / 2. Candidates and classes are those of the classification. See: Wu et
-    al. 2021, R-Drop; their alpha is the weight of the term.
-    """
-
-    needs_twin = True
-
-    def __init__(
-        self,
-        sizes: Sizes,
-        *,
-        link: Literal["softmax", "sigmoid"] = "softmax",
-        reduction: Reduction = "cells",
-        foreign: Foreign = "never",
-    ) -> None:
-        super().__init__()
-        self.link = link
-        self.reduction = reduction
-        self.classes = CorpusClasses(sizes.labels, foreign)
-
-    def forward(self, states: States, gold: Gold, targets: Any = None) -> Tensor:
-        """The divergence of this pass from the other."""
-        assert states.candidates is not None
-        assert states.twin is not None
-        mask = states.candidates.mask
-        cost = self._divergence(states, states.twin).masked_fill(~mask, 0.0)
-        return cost.sum() / share_of(len(cost) if self.reduction == "sentences" else mask.sum(), cost)
-
-    def _divergence(self, one: States, other: States) -> Tensor:
-        """KL of the chances of each candidate, in nats.  (B, M)"""
-        assert one.scores is not None
-        assert other.scores is not None
-        dataset, scores = one.inputs.dataset, (at_least_float32(one.scores), at_least_float32(other.scores))
-        if self.link == "softmax":
-            p, q = (self.classes.read(each, dataset).log_softmax(-1) for each in scores)
-            return (p.exp() * (p - q).masked_fill(p == -torch.inf, 0.0)).sum(-1)  # impossible classes have no share
-        p, q = scores
-        chance = p.sigmoid()
-        yes = chance * (F.logsigmoid(p) - F.logsigmoid(q))
-        no = (1.0 - chance) * (F.logsigmoid(-p) - F.logsigmoid(-q))
-        real = self.classes.charged(dataset).to(chance.dtype)
-        return ((yes + no) * real).sum(-1) / real.sum(-1).clamp(min=1)
 
 
 def by_class(shares: Tensor, gold: Gold, classes: int) -> Tensor:

@@ -59,6 +59,13 @@ def biaffine(spans: Part = partial(BiaffineSpans), name: str = "biaffine") -> Re
     return replace(recipe(name=name), spans=spans, head=partial(FeedForwardHead))
 
 
+def pooled_cnn() -> Recipe:
+    """Not the paper's: convolutions over biaffine spans with rotary positions and pooled ones beside them."""
+    pooled = partial(PooledSpans, views=("max",), dropout=0.2)
+    spans = partial(ConvolvedSpans, around=partial(RotaryBiaffineSpans), beside=pooled)
+    return biaffine(spans, "biaffine-pooled-cnn")
+
+
 def proposals(of: Callable[[], Recipe], name: str) -> Recipe:
     """The best spans of any width instead of the grid."""
     return replace(with_proposals(of()), name=f"deep_span/{name}")
@@ -126,6 +133,7 @@ variants: dict[str, Callable[[], Recipe]] = {
     "biaffine": biaffine,
     "biaffine-rotary": partial(biaffine, partial(RotaryBiaffineSpans), "biaffine-rotary"),
     "biaffine-cnn": partial(biaffine, partial(ConvolvedSpans, around=partial(BiaffineSpans)), "biaffine-cnn"),
+    "biaffine-pooled-cnn": pooled_cnn,
     "biaffine-proposals": partial(proposals, biaffine, "biaffine-proposals"),
     "paper": paper,
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},

@@ -93,10 +93,6 @@ def initialize(recurrent: BiLSTM) -> None:
                 nn.init.xavier_uniform_(gate, gain=nn.init.calculate_gain("tanh") if at == 2 else 1.0)
 
 
-STEPS = tuple((a, b) for a in (-1, 0, 1) for b in (-1, 0, 1))
-"""How far the first and the last word of each neighbor are from those of the span."""
-
-
 class ConvolvedSpans(SpanRepresentation):
     """Other spans in `size` channels R, and `depth` masked 3 x 3 convolutions over the grid of all of them.
 
@@ -104,9 +100,7 @@ class ConvolvedSpans(SpanRepresentation):
     layer over the vectors of `around`, and over those of `beside` where there are two kinds. See: Yan et al. 2023
     (CNN-NER), whose R is the biaffine one.
 
-    The neighbors of span (i, j), first and last word, are the spans whose borders are at most one word away. Here the
-    grid is by start and width: neighbor (i + a, j + b) is in row i + a, and b - a columns further. So each of the nine
-    is a slice of the grid, padded with what is no span, and a convolution is one matrix product over nine slices.
+    The neighbors of span (i, j), first and last word, are the spans whose borders are at most one word away.
     """
 
     takes_lists = False  # neighbors are only known on the whole grid
@@ -129,7 +123,7 @@ class ConvolvedSpans(SpanRepresentation):
         self.channels = nn.Linear(self.around.size, size)
         self.beside = None if beside is None else beside(encoder, max_width)
         self.more = None if self.beside is None else nn.Linear(self.beside.size, size, bias=False)
-        self.convolutions = nn.ModuleList(nn.Linear(len(STEPS) * size, size) for _ in range(depth))
+        self.convolutions = nn.ModuleList(nn.Linear(9 * size, size) for _ in range(depth))
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(depth))
         self.dropout = nn.Dropout(dropout)
         self.size = size
@@ -145,7 +139,8 @@ class ConvolvedSpans(SpanRepresentation):
         cells = self.dropout(cells).view(*real.shape[:3], -1).masked_fill(~real, 0.0)  # (B, L, W, C)
         seen = cells
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            seen = F.gelu(norm(seen + convolution(torch.cat(neighbors(seen), -1)))).to(cells.dtype)
+            assert isinstance(convolution, nn.Linear)
+            seen = F.gelu(norm(seen + convolved(seen, convolution))).to(cells.dtype)
             seen = seen.masked_fill(~real, 0.0)
         return (cells + seen).flatten(1, 2)
 
@@ -156,11 +151,27 @@ def on_words(mask: Tensor, width: int) -> Tensor:
     return held
 
 
-def neighbors(cells: Tensor) -> list[Tensor]:
-    """The grid as each of the nine neighbors sees it, zero where there is none.  (B, L, W, C) each"""
-    _, length, width, _ = cells.shape
-    padded = F.pad(cells, (0, 0, 2, 2, 1, 1))  # a width changes by two where both borders move apart
-    return [padded[:, 1 + a : 1 + a + length, 2 + b - a : 2 + b - a + width] for a, b in STEPS]
+def convolved(cells: Tensor, convolution: nn.Linear) -> Tensor:
+    """A 3 x 3 convolution by first and last word over a grid by first word and width, zero beyond its borders.
+
+    Neighbor (i + a, j + b) is a rows down and b - a columns to the right. With two zeros after each row, and row after
+    row in one line, that is a (W + 1) + b cells further: as in a picture with rows of W + 1. So the line is cut into
+    such rows, with the cell before and the one after each; the kernel's first index is a, its second b.
+    (B, L, W, C) -> (B, L, W, out)
+    """
+    _, length, width, channels = cells.shape
+    line = F.pad(cells, (0, 0, 0, 2)).flatten(1, 2)  # (B, L (W + 2), C)
+    cut = width + 1
+    rows = length + (length + cut - 1) // cut  # as many as hold the line
+    around = (cut + 1, rows * cut - line.shape[1] + cut + 1)  # a row above, one below, a cell before and after
+    picture = F.pad(line, (0, 0, *around)).unfold(1, cut + 2, cut)  # (B, rows + 2, C, W + 3)
+    kernel = convolution.weight.view(-1, 3, 3, channels).permute(0, 3, 1, 2)
+    # with channels last in memory, a CPU is up to 1.8 times as fast
+    picture = picture.transpose(1, 2).contiguous(memory_format=torch.channels_last)
+    seen = F.conv2d(picture, kernel.contiguous(memory_format=torch.channels_last), convolution.bias)
+    seen = seen.permute(0, 2, 3, 1).flatten(1, 2)[:, : line.shape[1]]
+    out: Tensor = seen.unflatten(1, (length, width + 2))[:, :, :width]
+    return out
 
 
 class ProjectedSpans(SpanRepresentation):

@@ -79,27 +79,24 @@ def train(run: TrainingRun, accelerator: Accelerator) -> Iterator[Progress]:
     state = latest_state(run.states) if run.resume and run.states else None
     position = load_position(state) if state else Position()
     learner = accelerator.prepare(run.learner)
-    average = MovingAverage(run.learner, run.recipe.train.average)
     for number, phase in enumerate(run.recipe.phases):
         if number < position.phase:
             continue
         with held_still(run.learner, (*run.recipe.train.frozen, *phase.frozen)):
             optimizer = build_optimizer(run.learner, run.recipe.train)
             if state is not None:
-                same_phase = optimizer if number == position.phase else None
-                load_state(state, run.learner, same_phase, accelerator.scaler, average.weights)
+                load_state(state, run.learner, optimizer if number == position.phase else None, accelerator.scaler)
                 state = None
             before = sum(map(len, plans[:number]))
             for progress in train_phase(
-                run, accelerator, learner, optimizer, average, phase, plans[number], position, steps, before
+                run, accelerator, learner, optimizer, phase, plans[number], position, steps, before
             ):
                 position = progress.position
                 yield progress
         if run.states and accelerator.is_main_process:
             folder = run.states / f"phase-{number + 1}"  # for analyses, with objectives that prediction does not need
             folder.mkdir(parents=True, exist_ok=True)
-            with average.in_place():
-                write_weights(folder / "learner.safetensors", run.learner)
+            write_weights(folder / "learner.safetensors", run.learner)
         position = replace(position, phase=number + 1, epoch=0, step=0, stale=0)
 
 
@@ -158,7 +155,6 @@ def train_phase(
     accelerator: Accelerator,
     learner: Any,
     optimizer: torch.optim.AdamW,
-    average: MovingAverage,
     phase: Phase,
     epochs: list[list[list[int]]],
     position: Position,
@@ -199,7 +195,6 @@ def train_phase(
             if not settings.correct_bias:
                 leave_uncorrected(optimizer, done)
             update.step()
-            average.step(position.total)
             done += 1
             position = replace(position, epoch=epoch, step=step + 1, total=position.total + 1)
             if position.total % CHECK_EVERY == 0:
@@ -208,20 +203,19 @@ def train_phase(
                 losses.means(position)  # a state with broken weights is never kept
                 check_weights(run.learner, position)
                 if accelerator.is_main_process:
-                    save_state(run.states, position, run.learner, optimizer, accelerator.scaler, average.weights)
+                    save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
         means = losses.means(position)
         check_weights(run.learner, position)
         learned = run.recipe.read_with in terms  # else there is nothing new to score
-        with average.in_place():  # it is scored here, and saved by the consumer
-            scores = score(run, accelerator) if run.data.dev and learned else None
-            rises = scores is None or position.best is None or headline(scores) > position.best
-            keep = rises or (scores is not None and headline(scores) == position.best)  # of equals the longer trained
-            best = position.best if scores is None or not rises else headline(scores)
-            position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if rises else position.stale + 1)
-            yield Progress(position, steps, means, scores, keep)
+        scores = score(run, accelerator) if run.data.dev and learned else None
+        rises = scores is None or position.best is None or headline(scores) > position.best
+        keep = rises or (scores is not None and headline(scores) == position.best)  # of equals the longer trained
+        best = position.best if scores is None or not rises else headline(scores)
+        position = replace(position, epoch=epoch + 1, step=0, best=best, stale=0 if rises else position.stale + 1)
+        yield Progress(position, steps, means, scores, keep)
         # after the consumer has saved the best model: a resumed run relies on it
         if run.states and accelerator.is_main_process:
-            save_state(run.states, position, run.learner, optimizer, accelerator.scaler, average.weights)
+            save_state(run.states, position, run.learner, optimizer, accelerator.scaler)
 
 
 def collator(recipe: Recipe, labels: LabelSet, learner: Learner) -> Collate:
@@ -368,44 +362,6 @@ class Update:
         else:
             self.optimizer.step()
         self.optimizer.zero_grad()
-
-
-class MovingAverage:
-    """An exponential moving average of the trained weights, which is scored and saved instead of them.
-
-    `share` of it stays in each step, less in the first ones, where the weights are still far from any average; None
-    averages nothing. See: Polyak and Juditsky 1992; the share of early steps is that of TensorFlow's average.
-    """
-
-    def __init__(self, learner: nn.Module, share: float | None) -> None:
-        self.share = share
-        learned = [parameter for parameter in learner.parameters() if parameter.requires_grad]
-        self.parameters: list[Tensor] = [*learned] if share is not None else []
-        self.weights = [parameter.detach().clone() for parameter in self.parameters]
-
-    @torch.no_grad()
-    def step(self, number: int) -> None:
-        """Takes in the weights after a step, counted from 0."""
-        if self.share is not None:
-            stays = min(self.share, (1 + number) / (10 + number))
-            torch._foreach_lerp_(self.weights, self.parameters, 1 - stays)
-
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """While it lasts, the learner has the averaged weights."""
-        if self.share is None:
-            yield
-            return
-        own = [parameter.detach().clone() for parameter in self.parameters]
-        try:
-            self._put(self.weights)
-            yield
-        finally:
-            self._put(own)
-
-    @torch.no_grad()
-    def _put(self, weights: list[Tensor]) -> None:
-        torch._foreach_copy_(self.parameters, weights)
 
 
 def by_prefix(name: str, factors: Mapping[str, float]) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from torch import Tensor, nn
+from torch import nn
 
 from wingspan.checkpoint import load, read_weights, write_json, write_text, write_weights
 from wingspan.files import brief, check_model_folder, stored_object
@@ -87,14 +87,7 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     write_json(path, dict(facts))
 
 
-def save_state(
-    folder: Path,
-    position: Position,
-    learner: nn.Module,
-    optimizer: Any,
-    scaler: Any = None,
-    average: Sequence[Tensor] = (),
-) -> None:
+def save_state(folder: Path, position: Position, learner: nn.Module, optimizer: Any, scaler: Any = None) -> None:
     """Writes a state beside the last one, then points to it, then removes the old one."""
     name = f"step-{position.total:08d}-{position.phase}-{position.epoch}-{position.step}"
     if (folder / "latest").is_file() and (folder / "latest").read_text(encoding="utf-8").strip() == name:
@@ -105,8 +98,7 @@ def save_state(
     try:
         write_weights(target / "learner.safetensors", learner)
         scaling = scaler.state_dict() if scaler is not None else None
-        kept = {"optimizer": optimizer.state_dict(), "scaler": scaling, "average": list(average)}
-        torch.save(kept, target / "optimizer.pt")
+        torch.save({"optimizer": optimizer.state_dict(), "scaler": scaling}, target / "optimizer.pt")
         write_json(target / "place.json", asdict(position))
         write_text(folder / "latest", name)
     except (OSError, RuntimeError) as error:  # torch.save raises the latter when the disk is full
@@ -139,22 +131,17 @@ def load_position(state: Path) -> Position:
         raise ValueError(f"{state / 'place.json'}: damaged ({brief(error)}); start again in another folder") from error
 
 
-def load_state(
-    state: Path, learner: nn.Module, optimizer: Any | None, scaler: Any = None, average: Sequence[Tensor] = ()
-) -> None:
-    """Fills weights, their average and, in the same phase, the optimizer. Only tensors and numbers are unpickled."""
+def load_state(state: Path, learner: nn.Module, optimizer: Any | None, scaler: Any = None) -> None:
+    """Fills weights and, in the same phase, the optimizer. Only tensors and numbers are unpickled."""
     read_weights(state / "learner.safetensors", learner)
-    if optimizer is None and not average:
+    if optimizer is None:
         return
     try:
         kept = torch.load(state / "optimizer.pt", weights_only=True, map_location="cpu")
-        for weight, before in zip(average, kept.get("average", ()), strict=True):
-            weight.copy_(before)
-        if optimizer is not None:
-            optimizer.load_state_dict(kept["optimizer"])
+        optimizer.load_state_dict(kept["optimizer"])
     except (OSError, RuntimeError, UnpicklingError, KeyError, EOFError, ValueError) as error:
         raise ValueError(f"{state}: the optimizer's state is damaged ({brief(error)}); start again") from error
-    if optimizer is not None and scaler is not None and kept["scaler"] is not None:
+    if scaler is not None and kept["scaler"] is not None:
         scaler.load_state_dict(kept["scaler"])
 
 
