@@ -59,11 +59,21 @@ TRIED = {
     "bundling/bl-span-cnn": ("bundled with convolutions", "bundling/bl-span"),
     "deep-cnn": ("deep 2 with convolutions", "deep_span/depth-2-no-bilstm"),
     "bl-deep": ("deep 2 bundled with tags", "deep_span/depth-2-no-bilstm"),
+    "bl-supvib": ("bottleneck bundled with tags", "compress_generate/supvib"),
+    "deep_span/biaffine-rotary": ("biaffine with rotary positions", "deep_span/biaffine"),
+    "biaffine-rotary-cnn": ("the same with convolutions", "deep_span/biaffine-cnn"),
+    "deep_span/biaffine-pooled-cnn": ("the same beside pooled spans", "deep_span/biaffine-cnn"),
+    "biaffine-deep-cnn": ("the same beside deep 2 instead", "deep_span/biaffine-cnn"),
+    "bl-biaffine-cnn": ("biaffine with convolutions, bundled with tags", "deep_span/biaffine-cnn"),
     "bl-span-adapted": ("bundled, after guessing hidden words of the train part", "bundling/bl-span"),
+    "bl-span-averaged": ("bundled, moving average", "bundling/bl-span"),
+    "biaffine-cnn-averaged": ("biaffine with convolutions, moving average", "deep_span/biaffine-cnn"),
+    "bl-span-agreeing": ("bundled, R-Drop", "bundling/bl-span"),
+    "biaffine-cnn-agreeing": ("biaffine with convolutions, R-Drop", "deep_span/biaffine-cnn"),
 }
 """Systems of combinations.jsonl: what each is, and the system that it adds something to."""
-BEST = "deep_span/biaffine-cnn"
-TRIED_ON = {"ncbi-disease": "NCBI-disease", "genia": "GENIA"}
+CHOSEN = "deep_span/biaffine-pooled-cnn"
+TRIED_ON = {"ncbi-disease": "NCBI-disease", "genia": "GENIA", "bc5cdr": "BC5CDR"}
 
 
 def combinations() -> str:
@@ -76,22 +86,22 @@ def combinations() -> str:
         cells = []
         for corpus in TRIED_ON:
             own = scores[corpus, system]
-            added = f" ({fmean(own) - fmean(scores[corpus, base]):+.2f})" if base else ""
-            cells.append(f"{spread(own)}{added}")
+            added = f" ({fmean(own) - fmean(scores[corpus, base]):+.2f})" if base and own else ""
+            cells.append(f"{spread(own)}{added}" if own else "")
         runs = ", ".join(str(len(scores[corpus, system])) for corpus in TRIED_ON)
         lines.append(f"{title} | `{system}` | {' | '.join(cells)} | {runs}")
     corpora = " | ".join(f"{name}, dev F1" for name in TRIED_ON.values())
     return markdown(f"system | name | {corpora} | runs", lines)
 
 
-def combinations_tested() -> str:
-    """Test F1 of the best combination and of each system of a paper, with the distance of that one from the best."""
+def combinations_tested(combination: str = CHOSEN) -> str:
+    """Test F1 of a combination and of each system of a paper, with the distance of that one from the combination."""
     found: dict[str, dict[str, Run]] = defaultdict(dict)
     for row in rows("combinations-significance"):
-        if row["system"] == BEST:
+        if row["system"] == combination:
             found[row["against"]][row["corpus"]] = row
-    best = found["bundling/bl-span"]
-    lines = [" | ".join([TRIED[BEST][0], *(f"{spread(best[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
+    own = found["bundling/bl-span"]
+    lines = [" | ".join([f"`{combination}`", *(f"{spread(own[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
     for against, by_corpus in found.items():
         cells = [
             f"{spread(row['f1'][1])} | {row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}], "
@@ -154,6 +164,7 @@ def interval(value: list[float], sign: str = "+") -> str:
 
 
 MPNET_EPOCHS = (3, 6, 9, 12)
+MPNET_FILES = (*(f"deep_accuracy-mpnet{round}" for round in ("", "-second", "-third")), "combinations-mpnet")
 
 
 def deep_accuracy() -> str:
@@ -173,14 +184,14 @@ def deep_accuracy() -> str:
 
 def deep_mpnet() -> str:
     """GENIA with a base-size encoder: dev F1 on the way, dev and test F1 at the end."""
-    lines = []
-    for name in ("deep_accuracy-mpnet", "deep_accuracy-mpnet-second", "deep_accuracy-mpnet-third"):
-        for spans, systems in DEEP_SPANS.items():
-            if runs := deep_runs(name)["genia", systems[0]]:
+    lines, titles = [], {f"deep_span/{grid}": spans for spans, (grid, _) in DEEP_SPANS.items()}
+    titles |= {name: TRIED[name][0] for name in ("bundling/span", "bundling/bl-span", "deep_span/biaffine-cnn")}
+    for name in MPNET_FILES:
+        for system, title in titles.items():
+            if runs := [run for run in rows(name) if run["recipe"] == system]:
                 curve = [spread([run["curve"][epoch - 1][1] for run in runs]) for epoch in MPNET_EPOCHS]
-                lines.append(
-                    f"{spans} | {' | '.join(curve)} | {dev_and_test(runs)} | {len(runs)} | {runs[0]['commit']}"
-                )
+                commits = ", ".join(dict.fromkeys(run["commit"] for run in runs))
+                lines.append(f"{title} | {' | '.join(curve)} | {dev_and_test(runs)} | {len(runs)} | {commits}")
     epochs = " | ".join(f"dev, epoch {epoch}" for epoch in MPNET_EPOCHS)
     return markdown(f"spans | {epochs} | dev F1, best | test F1 | seeds | commit", lines)
 
@@ -429,10 +440,10 @@ def compress_generate_second(name: str = "compress_generate-second", pairs: str 
     )
 
 
-def conditional_second() -> str:
+def conditional_second(name: str = "conditional-second", pairs: str = "second-significance") -> str:
     """Multi with and without the CVAE, by its weight; what its latents hold, and how much it needs the right label."""
-    lines, sure = [], against_first("biored")
-    for (_, variant, weight, _), runs in second_runs("conditional-second").items():
+    lines, sure = [], against_first("biored", name=pairs)
+    for (_, variant, weight, _), runs in second_runs(name).items():
         figures = [run["figures"]["cvae"] for run in runs if run["figures"]]
         held = ["", ""]
         if figures:
@@ -504,6 +515,24 @@ def discontinuous_significance() -> str:
             names = f"{JOINED_CORPORA[row['corpus']]} | {JOINED_PARTS[row['part']]} | {JOINED_SYSTEMS[other]}"
             lines.append(f"{names} | {figures}")
     return markdown("corpus | of | links against | difference | 95 % interval | p", lines)
+
+
+def discontinuous_bundled() -> str:
+    """Links with and without tags: F1 on dev and test, of all entities and of those in pieces, and the difference."""
+    f1: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in rows("discontinuous-bundled"):
+        for system, figures in row["systems"].items():
+            for of in ("all", "discontinuous"):
+                for part in ("dev", "test"):
+                    f1[system, of, part].append(figures[part][of]["f1"])
+    apart = {row["part"]: row for row in rows("discontinuous-bundled-significance") if "difference" in row}
+    lines = []
+    for of in ("all", "discontinuous"):
+        cells = (spread(f1[system, of, part]) for part in ("dev", "test") for system in ("links", "bundled"))
+        row = apart[of]
+        difference = f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+        lines.append(f"{JOINED_PARTS[of]} | {' | '.join(cells)} | {difference} | {chance(row['p'])}")
+    return markdown("of | dev: links | with tags | test: links | with tags | tags add, test | p", lines)
 
 
 def discontinuous_intervals() -> str:
