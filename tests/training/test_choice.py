@@ -79,6 +79,12 @@ def test_deep_spans_are_not_chosen_for_an_encoder_whose_blocks_they_cannot_copy(
     assert chosen == ("deep_span/proposals" if copied else "deep_span/biaffine-proposals")
 
 
+def test_the_reason_names_only_corpora_that_the_winner_ran_on():
+    found, corpora = SHAPES["flat"]
+    rows = [row("flat", "a", [70.0, 70.0], corpus) for corpus in ("one", "two")] + [row("flat", "b", [80.0, 80.0])]
+    assert "b was best on dev of one with minilm" in choose(found, corpora, "minilm", rows).reason
+
+
 def test_a_recipe_that_ran_on_few_of_the_corpora_is_out():
     rows = [row("flat", "a", [80.0] * 3, corpus) for corpus in ("one", "two", "three")]
     rows.append(row("flat", "lucky", [90.0] * 3, "three"))

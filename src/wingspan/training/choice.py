@@ -108,7 +108,7 @@ def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Seque
     if config_of(encoder).get("model_type", BLOCKS[0]) not in BLOCKS:
         rows = [row for row in rows if made_by(find(row["recipe"]).spans) is not DeepSpans]
     winner = first_of(rows)
-    corpora_seen = listing({row["corpus"].replace(",", "") for row in rows})
+    corpora_seen = listing({row["corpus"].replace(",", "") for row in rows if row["recipe"] == winner.recipe})
     of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
     ahead = ""
     if winner.second is not None:
