@@ -3,7 +3,7 @@
 Packed sequences would do the same, but synchronize with the host and cannot be exported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -84,13 +84,22 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
     _, recurrent, _, _ = lstm.all_weights[0]
     states: list[Tensor] = []
     cell: Tensor | None = None
-    for step, count in enumerate(going):
-        at = (place[:count] + direction * step).clamp(0, entered.shape[0] - 1)
-        gates = entered.index_select(0, at)
+    for row in rows_of(entered, [place[:count] + direction * step for step, count in enumerate(going)]):
+        gates = row
         if states:  # before the first step the state is zero
-            gates = gates + states[-1][:count] @ recurrent.T
+            gates = gates + states[-1][: len(row)] @ recurrent.T
         taken, kept, new, shown = gates.chunk(4, -1)
         fresh = torch.sigmoid(taken) * torch.tanh(new)
-        cell = fresh if cell is None else torch.sigmoid(kept) * cell[:count] + fresh
+        cell = fresh if cell is None else torch.sigmoid(kept) * cell[: len(row)] + fresh
         states.append(torch.sigmoid(shown) * torch.tanh(cell))
     return states
+
+
+def rows_of(table: Tensor, places: Sequence[Tensor]) -> Iterable[Tensor]:
+    """The rows at some places, many times; a place beyond the table is its end.  (P, D), (N,) each -> (N, D) each"""
+    ends = [place.clamp(0, table.shape[0] - 1) for place in places]
+    if not torch.is_grad_enabled():
+        return (table.index_select(0, place) for place in ends)  # no more of them in memory than needed
+    # at once: the gradient of each choice is as large as the table, so there had better be one
+    every: tuple[Tensor, ...] = table.index_select(0, torch.cat(ends)).split([len(place) for place in ends])
+    return every

@@ -49,14 +49,13 @@ class RecurrentSpans(SpanRepresentation):
     def forward(self, words: Words, candidates: Candidates) -> Tensor:
         """Span vectors.  (B, M, size)"""
         top = self.dropout(words.top)
-        # a word enters the gates of each direction once, however many spans it is in
-        ahead, back = enter(self.recurrent.forwards, top), enter(self.recurrent.backwards, top)  # (B, L, 4 H)
         width = candidates.width
         if width is None:
-            spans = self._listed(ahead, back, candidates)
+            spans = self._listed(top, candidates)
         elif exporting():
-            spans = self._grid(ahead, back, width).flatten(1, 2)
+            spans = self._grid(*self._entered(top), width).flatten(1, 2)
         else:  # some sentences at a time
+            ahead, back = self._entered(top)
             rows = max(1, CELLS // (ahead.shape[1] * width))
             parts = zip(ahead.split(rows), back.split(rows), strict=True)
             spans = torch.cat([run(self._grid, len(ahead) > rows, *part, width) for part in parts]).flatten(1, 2)
@@ -64,6 +63,10 @@ class RecurrentSpans(SpanRepresentation):
             return spans
         widths = embed_widths(self.widths.weight, candidates.start, candidates.end)
         return torch.cat([spans, widths.to(spans.dtype)], -1)
+
+    def _entered(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Words at the gates of both directions: each once, however many spans it is in.  (..., D) -> (..., 4 H)"""
+        return enter(self.recurrent.forwards, words), enter(self.recurrent.backwards, words)
 
     def _grid(self, ahead: Tensor, back: Tensor, width: int) -> Tensor:
         """Spans by start and width.  (B, L, 4 H) -> (B, L, W, 2 H)"""
@@ -79,16 +82,18 @@ class RecurrentSpans(SpanRepresentation):
         weights = scores.float().masked_fill(~narrower, -torch.inf).softmax(-1).to(scores.dtype)
         return torch.cat([weights @ forwards, moved(turned(moved(weights, -1)) @ backwards, 1)], -1)
 
-    def _listed(self, ahead: Tensor, back: Tensor, candidates: Candidates) -> Tensor:
-        """Listed spans of any width, narrow ones first; masked candidates are zero.  -> (B, M, 2 H)"""
+    def _listed(self, top: Tensor, candidates: Candidates) -> Tensor:
+        """Listed spans of any width, narrow ones first; masked candidates are zero.  (B, L, D) -> (B, M, 2 H)"""
         sentence, cell = candidates.mask.nonzero(as_tuple=True)  # (N,)
         width, order = (candidates.end - candidates.start)[sentence, cell].sort(stable=True)
         sentence, cell = sentence[order], cell[order]
-        first = sentence * ahead.shape[1] + candidates.start[sentence, cell]  # among all words of the batch
-        flat = ahead.flatten(0, 1), back.flatten(0, 1)  # (B * L, 4 H)
+        first = sentence * top.shape[1] + candidates.start[sentence, cell]  # among all words of the batch
+        inside = covered(first, width, top.shape[0] * top.shape[1])
+        entered = self._entered(top.flatten(0, 1)[inside])  # of a typed corpus' words, few are in a span
+        first = (inside.cumsum(0) - 1)[first]  # among these; the words of a span are still neighbors
         blocks = cuts(width.tolist())
-        rows = [run(self._spans, len(blocks) > 1, *flat, first[a:z], width[a:z]) for a, z in blocks]
-        spans = torch.cat(rows) if rows else ahead.new_zeros(0, self.recurrent.size)  # (N, 2 H)
+        rows = [run(self._spans, len(blocks) > 1, *entered, first[a:z], width[a:z]) for a, z in blocks]
+        spans = torch.cat(rows) if rows else entered[0].new_zeros(0, self.recurrent.size)  # (N, 2 H)
         empty = spans.new_zeros(*candidates.mask.shape, self.recurrent.size)
         return empty.index_put((sentence, cell), spans)
 
@@ -128,6 +133,13 @@ def run(part: Callable[..., Tensor], again: bool, *inputs: Tensor | int) -> Tens
         spans: Tensor = checkpoint(part, *inputs, use_reentrant=False)
         return spans
     return part(*inputs)
+
+
+def covered(first: Tensor, width: Tensor, words: int) -> Tensor:
+    """Which words are in some span.  (words,)"""
+    borders = torch.zeros(words + 1, dtype=torch.long, device=first.device)
+    borders.index_add_(0, first, torch.ones_like(first)).index_add_(0, first + width, -torch.ones_like(first))
+    return borders.cumsum(0)[:-1] > 0
 
 
 def cuts(widths: list[int]) -> list[tuple[int, int]]:
