@@ -538,7 +538,7 @@ def choices() -> str:
     for kind, words in KINDS_OF_DATA.items():
         cells = [words]
         for encoder in encoders:
-            found = nearest([row for row in kept() if row["kind"] == kind], weights_of(encoder))
+            found = nearest([row for row in kept() if row["kind"] == kind], weights_of(encoder) or 0)
             winner = first_of(found)
             chance = ", may be chance" if winner.chance else ""
             measured = "" if found[0]["encoder"] == encoder else f"; measured with {found[0]['encoder']}"

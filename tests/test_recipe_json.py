@@ -10,7 +10,7 @@ import pytest
 
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
-from wingspan.recipe import Recipe, assemble
+from wingspan.recipe import Phase, Recipe, assemble
 from wingspan.recipe_json import as_json, flat, from_json, override, settings_of, spelled_out
 from wingspan.recipes import NAMES, find, variants
 
@@ -143,6 +143,20 @@ def test_a_setting_of_an_older_folder_that_is_gone_is_left_out():
     record = as_json(baseline())
     record["train"]["average"] = 0.99
     assert from_json(record).train == baseline().train
+
+
+def test_an_objective_of_an_older_folder_that_is_gone_is_left_out():
+    """R-Drop, whose weightless term was only for training."""
+    record = as_json(replace(baseline(), phases=(Phase(2, ("spans",)), Phase())))
+    record["terms"]["consistency"] = {
+        "record": "Term",
+        "objective": {"part": "wingspan.objectives.classification:Consistency", "link": "softmax"},
+        "weight": 1.0,
+    }
+    record["phases"][0]["terms"].append("consistency")
+    read = from_json(record)
+    assert list(read.terms) == ["spans"]
+    assert read.phases[0].terms == ("spans",)
 
 
 @pytest.mark.parametrize(

@@ -332,12 +332,6 @@ def with_proposals(
     return replace(recipe, terms=terms, candidates=partial(Proposed, budget=budget, threshold=threshold))
 
 
-def how_classified(recipe: Recipe) -> dict[str, Any]:
-    """The settings that other objectives on the class scores of spans share with their classification."""
-    settings = getattr(recipe.terms["spans"].objective, "keywords", {})
-    return {name: settings[name] for name in ("link", "reduction", "foreign") if name in settings}
-
-
 def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0) -> Recipe:
     """A span recipe that also learns the chances that teachers give to spans: losses (1 - weight) and weight."""
     if "teachers" in recipe.terms:
@@ -345,7 +339,9 @@ def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0)
     objective = recipe.terms["spans"].objective if "spans" in recipe.terms else None
     if made_by(objective) is not Classification:
         raise ValueError(f"recipe {recipe.name!r} classifies no spans that teachers could teach; use a span recipe")
-    taught = partial(Distillation, temperature=temperature, **how_classified(recipe))
+    settings = getattr(objective, "keywords", {})
+    shared = {name: settings[name] for name in ("link", "reduction", "foreign") if name in settings}
+    taught = partial(Distillation, temperature=temperature, **shared)
     rest = {name: replace(term, weight=term.weight * (1 - weight)) for name, term in recipe.terms.items()}
     return replace(recipe, terms={**rest, "teachers": Term(taught, weight)})
 

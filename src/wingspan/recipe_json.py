@@ -41,6 +41,8 @@ MOVED = {
 """Parts by the names that older model folders have for them."""
 GONE = {"TrainSettings": {"average"}}
 """Settings of older model folders that nothing has any more. They were about training, so that nothing else changes."""
+GONE_OBJECTIVES = {"wingspan.objectives.classification:Consistency"}
+"""Objectives of older model folders that nothing has any more, likewise; they had no weights."""
 
 
 def as_json(value: Any) -> Any:
@@ -150,6 +152,8 @@ def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
         return tuple(from_json(part, parts) for part in value)
     if not isinstance(value, dict):
         return value
+    if value.get("record") == "Recipe":
+        value = without_gone(value)
     settings = {name: from_json(part, parts) for name, part in value.items() if name not in RESERVED}
     if value.get("record") == "pairs":
         pairs = settings.get("pairs", ())
@@ -179,6 +183,30 @@ def from_json(value: Any, parts: Sequence[str] = ()) -> Any:
         check_kinds(value["part"], found.__name__, settings, hints)
         return partial(found, **settings)
     return settings
+
+
+def without_gone(recipe: dict[str, Any]) -> dict[str, Any]:
+    """A recipe's record without terms whose objective is gone, in its phases, too."""
+    terms, phases = recipe.get("terms"), recipe.get("phases", [])
+    if not isinstance(terms, dict) or not isinstance(phases, list):
+        return recipe  # damaged, which is said later
+    kept = {name: term for name, term in terms.items() if objective_of(term) not in GONE_OBJECTIVES}
+    gone = terms.keys() - kept.keys()
+    if not gone:
+        return recipe
+    used = [
+        {**phase, "terms": [name for name in phase["terms"] if name not in gone]}
+        if isinstance(phase, dict) and isinstance(phase.get("terms"), list)
+        else phase
+        for phase in phases
+    ]
+    return {**recipe, "terms": kept, "phases": used}
+
+
+def objective_of(term: Any) -> object:
+    """The part that a term's record names."""
+    objective = term.get("objective") if isinstance(term, dict) else None
+    return objective.get("part") if isinstance(objective, dict) else None
 
 
 def check_kinds(path: str, owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:

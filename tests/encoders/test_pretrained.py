@@ -268,6 +268,7 @@ def test_hidden_words_are_hidden_in_training_only(folder):
     inputs = tensors(encoder.tokenize(SENTENCES[:1]), "cpu")
     (tokens,) = encoder.train()._entry(inputs)["input_ids"]
     assert tokens[inputs.unit_of_token[0] < inputs.unit_mask.shape[1]].unique().tolist() == [encoder.tokenize.hidden]
+    assert encoder.tokenize.hidden < encoder.tokenize.vocabulary, "a row of the model"
     assert tokens[-1] == inputs.tokens[0, -1]
     assert torch.equal(encoder.eval()._entry(inputs)["input_ids"], inputs.tokens)
     assert torch.equal(encoder.train().model(inputs.tokens)[0], encoder.eval().model(inputs.tokens)[0])

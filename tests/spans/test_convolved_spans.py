@@ -64,7 +64,7 @@ def test_two_kinds_of_spans_are_as_one_long_vector():
     two = ConvolvedSpans(ENCODER, 3, around=POOLED, beside=partial(PooledSpans, views=("max",)), size=4).eval()
     two.load_state_dict({**two.state_dict(), **spans.state_dict()})
     long = torch.cat([two.around(words, cells), two.beside(words, cells)], -1)
-    weight = torch.cat([two.channels.weight, two.more.weight], 1)
+    weight = torch.cat([two.channels.weight, two.beside_channels.weight], 1)
     spans.around.project = lambda *_: F.linear(long, weight, two.channels.bias)
     torch.testing.assert_close(two(words, cells), spans(words, cells))
     assert len([name for name, _ in two.named_parameters() if name.startswith(("beside", "more"))]) == 1

@@ -1,9 +1,7 @@
 """A training for the tests that kill it; each run is a separate process, forked from one that has torch loaded."""
 
 import multiprocessing
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch._dynamo
@@ -27,15 +25,14 @@ def process(
     resume: bool = False,
     kill: tuple[str, int] | None = None,
     several: bool = False,
-    train: Mapping[str, Any] = {},  # noqa: B006  never changed
 ) -> multiprocessing.Process:
     """The training, started; `kill` names where it kills itself, and at which call. On one corpus or on two."""
-    started = forking().Process(target=run, args=(folder, resume, kill, several, train))
+    started = forking().Process(target=run, args=(folder, resume, kill, several))
     started.start()
     return started
 
 
-def run(folder: Path, resume: bool, kill: tuple[str, int] | None, several: bool, settings: Mapping[str, Any]) -> None:
+def run(folder: Path, resume: bool, kill: tuple[str, int] | None, several: bool) -> None:
     if kill is not None and kill[0] == "step":
         torch.optim.AdamW.step = deadly(torch.optim.AdamW.step, kill[1])
     elif kill is not None:
@@ -46,9 +43,7 @@ def run(folder: Path, resume: bool, kill: tuple[str, int] | None, several: bool,
         wingspan.train(recipe, corpora=two_corpora(5), output=folder, seed=4, device="cpu", resume=resume)
         return
     wingspan.train(
-        tiny(
-            "bundling/bl-span", epochs=3, batch_size=8, checkpoint_steps=2, accumulate=2, learning_rate=1e-2, **settings
-        ),
+        tiny("bundling/bl-span", epochs=3, batch_size=8, checkpoint_steps=2, accumulate=2, learning_rate=1e-2),
         train=train_documents(10),
         dev=dev_documents(3),
         output=folder,

@@ -4,11 +4,13 @@ import io
 import json
 import runpy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from rich.console import Console
+from several import two_corpora
 from transformers import BertConfig, BertModel
 
 import wingspan
@@ -16,7 +18,7 @@ from trainings import dev_documents, train_documents
 from wingspan.corpora.statistics import Statistics
 from wingspan.recipe_json import as_json, flat
 from wingspan.recipes import find
-from wingspan.training.choice import FOR_BASE, KeptRuns, choose, kept, settle, weights_of
+from wingspan.training.choice import FOR_BASE, KeptRuns, Settled, choose, kept, rank, settle, weights_of
 from wingspan.training.corpora import Corpora
 from wingspan.training.run import prepare
 
@@ -34,8 +36,9 @@ SHAPES = {
 }
 
 
-def row(kind, recipe, dev, corpus="one", encoder="minilm", weights=10616832) -> KeptRuns:
-    return KeptRuns(kind=kind, corpus=corpus, encoder=encoder, weights=weights, recipe=recipe, dev=dev)
+def row(kind, recipe, dev, corpus="one", encoder="minilm", weights=10616832, settings=None) -> KeptRuns:
+    about = {"kind": kind, "corpus": corpus, "encoder": encoder, "weights": weights}
+    return KeptRuns(**about, recipe=recipe, settings=settings or {}, dev=dev)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -100,13 +103,124 @@ def test_every_choice_is_a_recipe_that_exists(kind, encoder):
     assert chosen.encoder == (encoder or "hashed")
 
 
-def test_the_shipped_results_are_those_that_are_kept():
-    script = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "evidence.py"))
+@pytest.fixture(scope="module")
+def script():
+    return runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "evidence.py"))
+
+
+def test_the_shipped_results_are_those_that_are_kept(script):
     assert list(kept()) == script["collect"](), "run python benchmarks/evidence.py"
 
 
+@pytest.mark.parametrize("kind", SHAPES)
+def test_other_lines_in_the_results_are_another_choice(kind, script, tmp_path):
+    """From the files that are kept to the choice: better dev scores make the last of a ranking the first."""
+    encoder = {"long": "e5-small"}.get(kind, "minilm")
+    last, _ = rank([row for row in kept() if (row["kind"], row["encoder"]) == (kind, encoder)])[-1]
+    assert choose(*SHAPES[kind], encoder).recipe != last
+    for name in script["FILES"]:
+        rows = [json.loads(line) for line in (script["RESULTS"] / name).read_text(encoding="utf-8").splitlines()]
+        for each in rows:
+            if each["recipe"] == last and script["KINDS"].get(each["corpus"]) == kind:
+                scored = [system["dev"]["discontinuous"] for system in each.get("systems", {}).values()]
+                for figures in scored or [each["dev"]]:
+                    figures["f1"] = 99.0
+        (tmp_path / name).write_text("".join(f"{json.dumps(each)}\n" for each in rows), encoding="utf-8")
+    changed = choose(*SHAPES[kind], encoder, script["collect"](tmp_path))
+    assert changed.recipe == last
+    assert f"{last} was best on dev of" in changed.reason
+
+
+def test_no_two_recipes_of_the_results_differ_in_name_only():
+    recipes = [find(name) for name in sorted({row["recipe"] for row in kept()})]
+    facts = [json.dumps(as_json(replace(recipe, name="", paper=""))) for recipe in recipes]
+    same = {recipe.name for recipe, fact in zip(recipes, facts, strict=True) if facts.count(fact) > 1}
+    assert not same
+
+
+def test_runs_of_other_budgets_are_not_compared(script, tmp_path):
+    for name in script["FILES"]:
+        (tmp_path / name).write_text("")
+    few, many = {"train.epochs": "5"}, {"train.epochs": "50"}
+    runs = [("deep_span/biaffine", few, 80), ("bundling/span", few, 81), ("bundling/bl-span", many, 90)]
+    runs += [("bundling/span", {**few, "train.precision": "bf16", "spans.dropout": "0.3"}, 83)]
+    lines = [
+        {"corpus": "genia", "encoder": "minilm", "recipe": recipe, "settings": settings, "dev": {"f1": dev + seed}}
+        for recipe, settings, dev in runs
+        for seed in range(3)
+    ]
+    (tmp_path / script["FILES"][0]).write_text("\n".join(map(json.dumps, lines)))
+    found = script["collect"](tmp_path)
+    assert [(each["recipe"], each["settings"], each["dev"]) for each in found] == [
+        ("bundling/span", {"spans.dropout": "0.3"}, [83, 84, 85]),
+        ("deep_span/biaffine", {}, [80, 81, 82]),
+    ]
+
+
+def test_the_lead_is_that_on_corpora_that_both_recipes_saw():
+    rows = [row("flat", "a", [80.0, 82.0], "one"), row("flat", "a", [50.0, 52.0], "two")]
+    rows += [row("flat", "b", [79.0, 81.0], "one")]
+    assert "1.00 F1 before b, which may be chance" in choose(figures(), 0, "minilm", rows).reason
+
+
+def test_settings_of_the_best_runs_come_with_the_recipe():
+    settings = {"encoder.word_dropout": "0.15", "spans.dropout": "0.3"}
+    rows = [row("flat", "a", [80.0, 80.0], "one", settings=settings), row("flat", "b", [70.0, 70.0])]
+    rows += [row("flat", "a", [80.0, 80.0], "two", settings={**settings, "spans.dropout": "0.1"})]
+    chosen = choose(figures(), 0, "minilm", rows)
+    assert chosen.settings == {"encoder.word_dropout": "0.15"}
+    assert chosen.reason.endswith(" Set as there, unless you do: encoder.word_dropout=0.15.")
+
+
+@pytest.mark.parametrize("given", [{}, {"encoder.word_dropout": "0.25"}])
+def test_auto_trains_with_them_where_the_user_sets_nothing(folders, given):
+    small = {"encoder": str(folders["bert"]), "epochs": 1, "device": "cpu"}
+    documents = [replace(d, entities=tuple(e for e in d.entities if len(e.spans) == 1)) for d in train_documents(4)]
+    model = wingspan.train("auto", train=documents, settings=given, **small)
+    assert model.recipe.encoder.keywords["word_dropout"] == float(given.get("encoder.word_dropout", 0.15))
+
+
+def test_auto_goes_on_from_a_model_as_what_it_is(tmp_path):
+    start = {"encoder": "hashed", "epochs": 1, "output": tmp_path / "one", "device": "cpu"}
+    wingspan.train("bundling/span", train=train_documents(4), **start)
+    log = Console(file=io.StringIO(), width=300)
+    more = {"train": train_documents(4), "epochs": 1, "device": "cpu", "console": log}
+    model = wingspan.train("auto", start=tmp_path / "one", **more)
+    assert model.recipe.name == "bundling/span"
+    assert f"auto: {tmp_path / 'one'} was trained as bundling/span, and goes on as one." in log.file.getvalue()
+    stored = json.loads((tmp_path / "one" / "recipe.json").read_text())
+    stored["recipe"]["name"] = "mine"
+    (tmp_path / "one" / "recipe.json").write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match="auto: .* is of a recipe that has no name here; give the one to go on with"):
+        wingspan.train("auto", start=tmp_path / "one", **more)
+
+
+def test_a_corpus_that_is_only_scored_does_not_make_several():
+    target, other = two_corpora(4).corpora
+    scored = replace(other, train=(), dev=(), test=other.train)
+    assert choose_for(target, other).reason.startswith("auto: 2 corpora with documents to train on")
+    assert "corpora" not in choose_for(target, scored).reason
+
+
+def choose_for(*corpora):
+    plan = replace(two_corpora(4), corpora=corpora)
+    return settle("auto", Corpora(plan.training, plan.target.dev, plan=plan), None)
+
+
+def test_what_other_recipes_would_find_is_said():
+    reason = choose(figures(discontinuous=20), 2, None).reason
+    assert "2 corpora with documents to train on; 20 are in pieces, which only discontinuous finds. " in reason
+    assert "pieces, which" not in choose(figures(discontinuous=20), 0, None).reason
+
+
+@pytest.mark.parametrize("name", ["auto", "auto/pretrained"])
+def test_only_commands_with_a_corpus_know_auto(name):
+    with pytest.raises(ValueError, match="auto is chosen for one corpus, by `wingspan train` and `tune`"):
+        find(name)
+
+
 def test_named_recipes_stay_as_they_are():
-    assert settle("bundling/span", Corpora(train_documents(2)), None) == ("bundling/span", None, None)
+    assert settle("bundling/span", Corpora(train_documents(2)), None) == Settled("bundling/span", None)
 
 
 def test_auto_trains_says_why_and_remembers_it(tmp_path):
@@ -185,7 +299,8 @@ def test_sizes_of_encoders(folders, base, monkeypatch):
     assert weights_of("minilm") == 12 * 384 * 384 * 6
     assert weights_of("e5-small") == 12 * 384 * 384 * 12
     assert weights_of(base) == 12 * 768 * 768 * 6
-    assert weights_of("nobody/has-this") == 12 * 768 * 768 * 12
+    assert weights_of("nobody/has-this") is None
+    assert "(the size of nobody/has-this is not known)" in choose(figures(), 0, "nobody/has-this").reason
     for name in ("bert", "roberta", "t5", "bart"):
         assert weights_of(str(folders[name])) < 10_000
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from wingspan.training import state
 from wingspan.training.journal import read_journal
-from wingspan.training.state import latest_state, load_position
+from wingspan.training.state import claim, latest_state, load_position
 
 
 def finish(folder: Path, resume: bool = False, several: bool = False) -> None:
@@ -162,3 +162,15 @@ def test_no_code_is_unpickled_from_a_state(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="the optimizer's state is damaged"):
         state.load_state(kept, learner, optimizer)
     assert not Path("unpickled").exists()
+
+
+@pytest.mark.parametrize("name", ["train.average", "terms.consistency.weight", "teachers"])
+def test_a_run_with_something_that_this_one_lacks_is_not_resumed(tmp_path, name):
+    claim(tmp_path, {"train.epochs": 3, name: "0.9"}, resume=False)
+    with pytest.raises(ValueError, match=f"--resume: {name} is None now and was '0.9'"):
+        claim(tmp_path, {"train.epochs": 3}, resume=True)
+
+
+def test_an_older_run_that_says_that_it_had_none_of_it_is_resumed(tmp_path):
+    claim(tmp_path, {"train.epochs": 3, "train.average": None}, resume=False)
+    claim(tmp_path, {"train.epochs": 4}, resume=True)

@@ -72,9 +72,10 @@ def train(
     chosen_settings = {**chosen_settings, **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen_settings)
     data = corpora_of(train or None, dev, test, format, corpora)
-    settled = settle(recipe, data, encoder)
+    settled = settle(recipe, data, encoder, start)
+    decided = {**settled.settings, **data.settings, **chosen_settings}
     job = TrainingJob(
-        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen_settings}, start, taught=bool(teacher)),
+        prepare(settled.recipe, settled.encoder, decided, start, taught=bool(teacher)),
         data,
         output,
         reason=settled.reason,

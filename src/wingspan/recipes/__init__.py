@@ -40,9 +40,11 @@ def find(name: str) -> Recipe:
 
 def _system(name: str) -> str:
     """The module of a system."""
-    if name != "auto" and name not in NAMES:
+    if name == "auto":
+        raise ValueError("auto is chosen for one corpus, by `wingspan train` and `tune`; here, name a recipe")
+    if name not in NAMES:
         raise ValueError(f"no recipe {name!r}; {near(name, NAMES)} {', '.join(NAMES)}")
-    return "baseline" if name == "auto" else name
+    return name
 
 
 def ranges(name: str) -> dict[str, Range]:

@@ -122,7 +122,8 @@ class ConvolvedSpans(SpanRepresentation):
         self.around = around(encoder, max_width)
         self.channels = nn.Linear(self.around.size, size)
         self.beside = None if beside is None else beside(encoder, max_width)
-        self.more = None if self.beside is None else nn.Linear(self.beside.size, size, bias=False)
+        self.beside_channels = nn.Linear(self.beside.size, size, bias=False) if self.beside is not None else None
+        # saved models have the weights of each convolution as those of a linear layer over nine neighbors
         self.convolutions = nn.ModuleList(nn.Linear(9 * size, size) for _ in range(depth))
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(depth))
         self.dropout = nn.Dropout(dropout)
@@ -134,8 +135,8 @@ class ConvolvedSpans(SpanRepresentation):
         assert width is not None, "assembling refuses other candidates"
         real = on_words(words.mask, width).unsqueeze(-1)  # (B, L, W, 1)
         cells: Tensor = self.around.project(words, candidates, self.channels)
-        if self.beside is not None and self.more is not None:  # as if both vectors were one
-            cells = cells + self.beside.project(words, candidates, self.more)
+        if self.beside is not None and self.beside_channels is not None:  # as if both vectors were one
+            cells = cells + self.beside.project(words, candidates, self.beside_channels)
         cells = self.dropout(cells).view(*real.shape[:3], -1).masked_fill(~real, 0.0)  # (B, L, W, C)
         seen = cells
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
@@ -163,8 +164,8 @@ def convolved(cells: Tensor, convolution: nn.Linear) -> Tensor:
     line = F.pad(cells, (0, 0, 0, 2)).flatten(1, 2)  # (B, L (W + 2), C)
     cut = width + 1
     rows = length + (length + cut - 1) // cut  # as many as hold the line
-    around = (cut + 1, rows * cut - line.shape[1] + cut + 1)  # a row above, one below, a cell before and after
-    picture = F.pad(line, (0, 0, *around)).unfold(1, cut + 2, cut)  # (B, rows + 2, C, W + 3)
+    edges = (cut + 1, rows * cut - line.shape[1] + cut + 1)  # a row above, one below, a cell before and after
+    picture = F.pad(line, (0, 0, *edges)).unfold(1, cut + 2, cut)  # (B, rows + 2, C, W + 3)
     kernel = convolution.weight.view(-1, 3, 3, channels).permute(0, 3, 1, 2)
     # with channels last in memory, a CPU is up to 1.8 times as fast
     picture = picture.transpose(1, 2).contiguous(memory_format=torch.channels_last)

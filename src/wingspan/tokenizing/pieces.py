@@ -64,8 +64,9 @@ class PieceTokenize(Tokenize):
         self.front, self.behind = special[:in_front], special[in_front:]
         self.has_sentence_token = bool(self.front)
         self.padding = tokenizer.pad_token_id or 0
-        self.hidden = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
         self.unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else self.padding
+        mask = tokenizer.mask_token_id
+        self.hidden = self.unknown if mask is None or mask >= vocabulary else mask  # some have no row in the model
         if max(*special, self.padding, self.unknown) >= vocabulary:
             raise ValueError("the encoder's tokenizer adds tokens that its model has no vectors for")
         corpora = corpora if corpus_token is not None else ()
@@ -88,7 +89,7 @@ class PieceTokenize(Tokenize):
         # the tokenizer refuses half a surrogate pair
         short = [word[:CHARACTERS_PER_WORD].encode("utf-8", "replace").decode() for word in words]
         rows = self._each(short) if self.by_place else self._together(short)
-        # some tokenizers have a mask token without a row in the model, and any word may occur in a text
+        # some tokenizers have tokens without a row in the model, and any word may occur in a text
         known = (tuple(i if i < self.vocabulary else self.unknown for i in row[:PIECES_PER_WORD]) for row in rows)
         return [row or (self.unknown,) for row in known]
 

@@ -9,23 +9,26 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from statistics import mean, stdev
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from huggingface_hub.errors import HfHubHTTPError
 
 from wingspan.box import located
+from wingspan.checkpoint import download
 from wingspan.corpora.statistics import Statistics, describe
 from wingspan.encoders import Encoder
 from wingspan.encoders.loading import fetch, locate
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.files import stored_object
 from wingspan.layers.bert_blocks import FAMILIES
 from wingspan.recipe import Part, Recipe, made_by
-from wingspan.recipes import find
+from wingspan.recipes import NAMES, find
 from wingspan.spans.deep import DeepSpans
 from wingspan.training.corpora import Corpora
 from wingspan.views.console import counted
@@ -39,13 +42,15 @@ WIDE = 16  # words: where one entity of a hundred is longer, a grid of all spans
 FROM_SCRATCH: dict[Kind, str] = {
     "flat": "baseline",
     "nested": "baseline",
-    "long": "baseline",
+    "long": "baseline/proposals",
     "discontinuous": "discontinuous",
     "several": "conditional/multi",
 }
 """Without a pretrained encoder: the recipes that can do it, since results are kept for few of them."""
 
 
+UNKNOWN_WEIGHTS = 12 * 12 * 768 * 768
+"""What an encoder is taken to have whose size cannot be told: those of BERT base."""
 BASE_WEIGHTS = 40_000_000
 """From so many weights of blocks on, an encoder is of base size: BERT base and MPNet have 85 million, MiniLM 11."""
 FOR_BASE: dict[str, str] = {
@@ -77,45 +82,69 @@ class KeptRuns(TypedDict):
     encoder: str
     weights: int  # of the encoder's blocks
     recipe: str
+    settings: dict[str, str]  # of the recipe, where they were not its defaults
     dev: list[float]
 
 
 class Settled(NamedTuple):
-    """A recipe with its encoder, and for `auto` the reason in one paragraph."""
+    """A recipe with its encoder, and for `auto` the reason in one paragraph, and settings where users give none."""
 
     recipe: str | Recipe
     encoder: str | None
     reason: str | None = None
+    settings: Mapping[str, str] = MappingProxyType({})
 
 
-def settle(recipe: str | Recipe, corpora: Corpora, encoder: str | None) -> Settled:
-    """The recipe itself, or what `auto` stands for."""
+def settle(recipe: str | Recipe, corpora: Corpora, encoder: str | None, start: str | Path | None = None) -> Settled:
+    """The recipe itself, or what `auto` stands for: that of the model `start`, if there is one to go on from."""
     if recipe != "auto":
         return Settled(recipe, encoder)
-    return choose(describe(corpora.train), len(corpora.weights), encoder)
+    if start is not None:
+        own = recipe_of(start)
+        return Settled(own, None, f"auto: {start} was trained as {own}, and goes on as one.")
+    trained = [corpus for corpus in corpora.plan.corpora if corpus.training] if corpora.plan is not None else []
+    return choose(describe(corpora.train), len(trained), encoder)
+
+
+def recipe_of(model: str | Path) -> str:
+    """The name of the recipe that a model was trained with."""
+    folder = located(model)
+    stored = stored_object((folder if folder.is_dir() else download(str(model), None)) / "recipe.json")
+    recipe = stored.get("recipe")
+    name = recipe.get("name") if isinstance(recipe, dict) else None
+    if not isinstance(name, str) or name.partition("/")[0] not in NAMES:
+        raise ValueError(f"auto: {model} is of a recipe that has no name here; give the one to go on with")
+    return name
 
 
 def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Sequence[KeptRuns] | None = None) -> Settled:
     """The recipe for a corpus with these figures, or for several of them."""
     kind, seen = kind_of(found, corpora)
+    if kind != "discontinuous" and found.discontinuous:
+        seen += f"; {found.discontinuous:,} are in pieces, which only discontinuous finds"
     if encoder is None or encoder == "hashed" or encoder.startswith("static:"):
         recipe = FROM_SCRATCH[kind]
         advice = "; --encoder minilm, or a larger one, finds more" if encoder is None else ""
         return Settled(
             recipe, encoder or "hashed", f"auto: {seen}. No pretrained encoder, so {recipe}, which needs none{advice}."
         )
-    rows = nearest([row for row in evidence or kept() if row["kind"] == kind], weights_of(encoder))
+    size = weights_of(encoder)
+    rows = nearest([row for row in evidence or kept() if row["kind"] == kind], size or UNKNOWN_WEIGHTS)
     if config_of(encoder).get("model_type", BLOCKS[0]) not in BLOCKS:
         rows = [row for row in rows if made_by(find(row["recipe"]).spans) is not DeepSpans]
     winner = first_of(rows)
-    corpora_seen = listing({row["corpus"].replace(",", "") for row in rows if row["recipe"] == winner.recipe})
+    its = [row for row in rows if row["recipe"] == winner.recipe]
     of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
     ahead = ""
     if winner.second is not None:
         chance = ", which may be chance" if winner.chance else ""
         ahead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{chance}"
-    measured = f"{winner.recipe} was best on dev of {corpora_seen} with {rows[0]['encoder']}"
-    return Settled(winner.recipe, encoder, f"auto: {seen}. {measured}{ahead}.")
+    assumed = "" if size else f" (the size of {encoder} is not known)"
+    measured = f"{winner.recipe} was best on dev of {listing({row['corpus'] for row in its})} with {rows[0]['encoder']}"
+    settings = dict(set.intersection(*(set(row["settings"].items()) for row in its)))
+    as_there = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
+    also = f" Set as there, unless you do: {as_there}." if settings else ""
+    return Settled(winner.recipe, encoder, f"auto: {seen}. {measured}{assumed}{ahead}.{also}", settings)
 
 
 def kind_of(found: Statistics, corpora: int) -> tuple[Kind, str]:
@@ -123,11 +152,11 @@ def kind_of(found: Statistics, corpora: int) -> tuple[Kind, str]:
     entities = max(found.entities, 1)
     widest = found.mention_words.get("p99", 0)
     if corpora > 1:
-        return "several", f"{corpora} corpora"
+        return "several", f"{corpora} corpora with documents to train on"
     if found.discontinuous / entities >= DISCONTINUOUS:
         return "discontinuous", f"{found.discontinuous / entities:.1%} of {found.entities:,} entities are in pieces"
     if widest > WIDE:
-        return "long", f"one of a hundred entities has more than {WIDE} words (99 % have at most {widest})"
+        return "long", f"at least 1% of {found.entities:,} entities have more than {WIDE} words"
     if found.nested / entities >= NESTED:
         return "nested", f"{found.nested / entities:.1%} of {found.entities:,} entities are inside others"
     return "flat", f"{found.entities:,} entities, next to none of them nested, long or in pieces"
@@ -163,25 +192,26 @@ class Winner(NamedTuple):
 
 def first_of(rows: Sequence[KeptRuns]) -> Winner:
     """The best recipe of these runs."""
-    (best, top), *others = rank(rows)
+    best, *others = [name for name, _ in rank(rows)]
     if not others:
         return Winner(best)
-    second, behind = others[0]
-    errors = (
-        [stdev(row["dev"]) ** 2 / len(row["dev"]) for row in rows if row["recipe"] == name] for name in (best, second)
-    )
-    error = math.sqrt(sum(sum(each) / len(each) ** 2 for each in errors))
-    return Winner(best, second, top - behind, top - behind <= 2 * error)
+    one, other = ({row["corpus"]: row["dev"] for row in rows if row["recipe"] == name} for name in (best, others[0]))
+    both = one.keys() & other.keys()  # the lead is that on corpora that both have seen
+    if not both:
+        return Winner(best)
+    lead = mean(mean(one[corpus]) - mean(other[corpus]) for corpus in both)
+    error = math.sqrt(sum(stdev(dev[corpus]) ** 2 / len(dev[corpus]) for dev in (one, other) for corpus in both))
+    return Winner(best, others[0], lead, lead <= 2 * error / len(both))
 
 
-def weights_of(encoder: str) -> int:
-    """The weights of an encoder's blocks; those of base size where its configuration cannot be had."""
+def weights_of(encoder: str) -> int | None:
+    """The weights of an encoder's blocks; None where its configuration cannot be had, or does not say."""
     known = {row["encoder"]: row["weights"] for row in kept()}
     if encoder in known:
         return known[encoder]
     config = config_of(encoder)
     size, layers = ([config[name] for name in names if isinstance(config.get(name), int)] for names in (SIZES, LAYERS))
-    return block_weights(size[0], layers[0]) if size and layers else block_weights(768, 12)
+    return block_weights(size[0], layers[0]) if size and layers else None
 
 
 def config_of(encoder: str) -> dict[str, Any]:
@@ -205,11 +235,11 @@ def settings_by_size(recipe: str, encoder: Part, start: str | Path | None = None
         return {}
     if start is not None:
         folder = located(start) / "encoder"
-        large = folder.is_dir() and weights_of(str(folder)) >= BASE_WEIGHTS
+        large = folder.is_dir() and (weights_of(str(folder)) or UNKNOWN_WEIGHTS) >= BASE_WEIGHTS
         return {name: value for name, value in FOR_BASE.items() if large and not name.startswith("encoder.")}
     settings = encoder.keywords if isinstance(encoder, partial) and encoder.func is PretrainedEncoder else {}
     frozen = settings.get("adapters") is not None or settings.get("quantize") is not None
-    large = not frozen and "name" in settings and weights_of(settings["name"]) >= BASE_WEIGHTS
+    large = not frozen and "name" in settings and (weights_of(settings["name"]) or UNKNOWN_WEIGHTS) >= BASE_WEIGHTS
     return FOR_BASE if large else {}
 
 

@@ -123,9 +123,10 @@ def train(
     chosen = {**(settings or {}), **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen)
     data = corpora_of(train, dev, test, format, corpora)
-    settled = settle(recipe, data, encoder)
+    settled = settle(recipe, data, encoder, start)
+    decided = {**settled.settings, **data.settings, **chosen}
     job = TrainingJob(
-        prepare(settled.recipe, settled.encoder, {**data.settings, **chosen}, start, taught=bool(teachers)),
+        prepare(settled.recipe, settled.encoder, decided, start, taught=bool(teachers)),
         data,
         Path(output) if output is not None else None,
         seed,

@@ -78,12 +78,11 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     if resume and path.is_file():
         before = stored_object(path)
         longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
-        other = [name for name, value in facts.items() if before.get(name) != value and not (name == EPOCHS and longer)]
-        if other:
-            was = before.get(other[0])
-            raise ValueError(
-                f"--resume: {other[0]} is {facts[other[0]]!r} now and was {was!r}; give the same, or another --output"
-            )
+        names = [*facts, *(name for name in before if name not in facts)]  # what is gone counts, too
+        for name in names:
+            now, was = facts.get(name), before.get(name)
+            if now != was and not (name == EPOCHS and longer):
+                raise ValueError(f"--resume: {name} is {now!r} now and was {was!r}; give the same, or another --output")
     write_json(path, dict(facts))
 
 

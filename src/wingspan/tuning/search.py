@@ -30,6 +30,7 @@ from wingspan.recipe_json import SettingsFile, write_settings
 from wingspan.recipes import ranges
 from wingspan.recognizer.torch_engine import usable_device
 from wingspan.text import corpus_fingerprint
+from wingspan.training.choice import settle
 from wingspan.training.corpora import Corpora, gather, handle_leaks, lexicon_for
 from wingspan.training.fit import fit
 from wingspan.training.loop import Progress
@@ -87,7 +88,9 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
     """
     deadline = time.monotonic() + request.time_budget if request.time_budget is not None else math.inf
     optuna()
-    recipe, corpora, space = check(request, console)
+    corpora = gather(request.train, request.dev, None, request.format)
+    request = named(request, corpora, console)
+    recipe, corpora, space = check(request, corpora, console)
     request.output.mkdir(parents=True, exist_ok=True)
     epochs = sum(recipe.train.epochs if phase.epochs is None else phase.epochs for phase in recipe.phases)
     with FileLock(request.output / ".study.lock"):  # of two commands that start together, one creates the study
@@ -134,12 +137,24 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
     return conclude(study, request, console)
 
 
-def check(request: SearchRequest, console: Console) -> tuple[Recipe, Corpora, dict[str, Between | OneOf]]:
+def named(request: SearchRequest, corpora: Corpora, console: Console) -> SearchRequest:
+    """The same with the recipe that `auto` stands for on this corpus."""
+    settled = settle(request.recipe, corpora, request.encoder)
+    if settled.reason is None:
+        return request
+    assert isinstance(settled.recipe, str)
+    say(console, settled.reason)
+    settings = {**settled.settings, **request.settings}
+    return replace(request, recipe=settled.recipe, encoder=settled.encoder, settings=settings)
+
+
+def check(
+    request: SearchRequest, corpora: Corpora, console: Console
+) -> tuple[Recipe, Corpora, dict[str, Between | OneOf]]:
     """The recipe, the corpora and the ranges, after a check of everything that could fail in the first trial."""
     recipe = must_recognize(prepare(request.recipe, request.encoder, request.settings), "a search")
     space = search_space(recipe, ranges(request.recipe), request.ranges, request.settings)
     usable_device(request.device)
-    corpora = gather(request.train, request.dev, None, request.format)
     handling = handle_leaks(corpora.train, corpora.held_out, request.on_leak, corpora.target)
     say(console, handling.line)
     corpora = replace(corpora, train=handling.documents)
