@@ -72,6 +72,7 @@ TRIED = {
     "biaffine-cnn-agreeing": ("biaffine with convolutions, R-Drop", "deep_span/biaffine-cnn"),
 }
 """Systems of combinations.jsonl: what each is, and the system that it adds something to."""
+PAPERS = [name for name, (_, base) in TRIED.items() if base is None or name == "bundling/bl-span"]
 CHOSEN = "deep_span/biaffine-pooled-cnn"
 TRIED_ON = {"ncbi-disease": "NCBI-disease", "genia": "GENIA", "bc5cdr": "BC5CDR"}
 
@@ -98,19 +99,34 @@ def combinations_tested(combination: str = CHOSEN) -> str:
     """Test F1 of a combination and of each system of a paper, with the distance of that one from the combination."""
     found: dict[str, dict[str, Run]] = defaultdict(dict)
     for row in rows("combinations-significance"):
-        if row["system"] == combination:
+        if row["system"] == combination and row["against"] in PAPERS:
             found[row["against"]][row["corpus"]] = row
     own = found["bundling/bl-span"]
     lines = [" | ".join([f"`{combination}`", *(f"{spread(own[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
     for against, by_corpus in found.items():
         cells = [
-            f"{spread(row['f1'][1])} | {row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}], "
-            f"p {chance(row['p'])}"
+            f"{spread(row['f1'][1])} | {apart(row)}, {row['seeds'][1]} seeds"
             for row in (by_corpus[corpus] for corpus in TRIED_ON)
         ]
         lines.append(f"{TRIED[against][0]} | {' | '.join(cells)}")
     columns = " | ".join(f"{name}, test F1 | the first is ahead by" for name in TRIED_ON.values())
     return markdown(f"system | {columns}", lines)
+
+
+def combinations_added() -> str:
+    """What each part adds to test F1, where what its runs found there is kept."""
+    found = {(row["system"], row["against"], row["corpus"]): row for row in rows("combinations-significance")}
+    lines = []
+    for system, (title, base) in TRIED.items():
+        cells = [apart(row) if (row := found.get((system, base or "", corpus))) else "" for corpus in TRIED_ON]
+        if any(cells):
+            lines.append(f"{title} | `{base}` | {' | '.join(cells)}")
+    return markdown(f"system | added to | {' | '.join(TRIED_ON.values())}", lines)
+
+
+def apart(row: Run) -> str:
+    """A difference with its interval and p."""
+    return f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}], p {chance(row['p'])}"
 
 
 # Deep spans: Zhu et al. 2023
@@ -192,8 +208,30 @@ def deep_mpnet() -> str:
                 curve = [spread([run["curve"][epoch - 1][1] for run in runs]) for epoch in MPNET_EPOCHS]
                 commits = ", ".join(dict.fromkeys(run["commit"] for run in runs))
                 lines.append(f"{title} | {' | '.join(curve)} | {dev_and_test(runs)} | {len(runs)} | {commits}")
-    epochs = " | ".join(f"dev, epoch {epoch}" for epoch in MPNET_EPOCHS)
-    return markdown(f"spans | {epochs} | dev F1, best | test F1 | seeds | commit", lines)
+    runs = [run for name in MPNET_FILES for run in rows(name)]
+    every = {title: [run["test"]["f1"] for run in runs if run["recipe"] == system] for system, title in titles.items()}
+    twice = [f"{title} {spread(f1)} ({len(f1)} runs)" for title, f1 in every.items() if len(f1) > 3]
+    table = markdown(f"spans | {curve_header(MPNET_EPOCHS)} | dev F1, best | test F1 | seeds | commit", lines)
+    return f"{table}\n\nTest F1 over both repeats: {', '.join(twice)}."
+
+
+def curve_header(epochs: tuple[int, ...]) -> str:
+    """The columns of a curve."""
+    return " | ".join(f"dev, epoch {epoch}" for epoch in epochs)
+
+
+SYSTEMS_OF_JI = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
+BUNDLED_EPOCHS = (5, 10, 15, 20)
+
+
+def bundling_mpnet() -> str:
+    """NCBI-disease with a base-size encoder: dev F1 on the way, dev and test F1 at the end."""
+    lines = []
+    for name in ("seq", "bl-seq", "span", "bl-span"):
+        runs = [run for run in rows("bundling-mpnet") if run["recipe"] == f"bundling/{name}"]
+        curve = [spread([run["curve"][epoch - 1][1] for run in runs]) for epoch in BUNDLED_EPOCHS]
+        lines.append(f"{SYSTEMS_OF_JI[name]} | {' | '.join(curve)} | {dev_and_test(runs)} | {len(runs)}")
+    return markdown(f"NCBI-disease | {curve_header(BUNDLED_EPOCHS)} | dev F1, best | test F1 | seeds", lines)
 
 
 def deep_reading() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -23,11 +23,32 @@ def markdown(header: str, lines: Iterable[str]) -> str:
     return "\n".join([f"| {header} |", "|---" * (header.count(" | ") + 1) + "|", *(f"| {line} |" for line in lines)])
 
 
+FULL_NAMES = {"minilm": "all-MiniLM-L6-v2", "static:random": "random vectors"}
+
+
+def told(text: str, *files: str) -> str:
+    """A table, and below it what its trainings were made with: encoder, seeds, commit of the code."""
+    runs = [row for name in files for row in rows(name) if "seed" in row]
+    encoders = {Path(row["encoder"]).name for row in runs}
+    named = {"word vectors" if name.endswith(".npz") else FULL_NAMES.get(name, name) for name in encoders}
+    seeds = sorted({row["seed"] for row in runs})
+    commits = dict.fromkeys(f"`{row['commit']}`" for row in runs)
+    about = f"{listed(sorted(named))}; seeds {listed(seeds)}; commit {', '.join(commits)}."
+    return f"{text}\n\n{about}"
+
+
+def listed(values: Sequence[object]) -> str:
+    """Some values with commas."""
+    return ", ".join(map(str, values))
+
+
 def spread(values: list[float]) -> str:
     """Mean and sample deviation."""
     return f"{fmean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{fmean(values):.2f}"
 
 
 def chance(p: float) -> str:
-    """A p-value; no bootstrap of a thousand samples can say 0."""
+    """A p-value, exact around 0.05; no bootstrap of a thousand samples can say 0."""
+    if 0.045 <= p < 0.055:
+        return f"{p:.3f}"
     return f"{p:.2f}" if p >= 0.005 else "< 0.01"

@@ -22,7 +22,7 @@ import peers as race
 import scale_tables
 import system_tables
 import vector_tables
-from table_rows import markdown, rows, spread
+from table_rows import markdown, rows, spread, told
 from wingspan.training.choice import first_of, kept, nearest, weights_of
 
 ROOT = Path(__file__).parent.parent
@@ -74,14 +74,18 @@ KINDS_OF_DATA = {
     "several": "several corpora",
 }
 SIDES = {"dev": "train, dev", "test": "train, test", "dev-test": "dev, test"}
-SYSTEMS = {"seq": "SeqNER", "bl-seq": "BL-SeqNER", "span": "SpanNER", "bl-span": "BL-SpanNER"}
+SYSTEMS = system_tables.SYSTEMS_OF_JI
 
 
 def bundling(name: str = "bundling") -> str:
     """Test F1 of the four systems of Ji et al. 2022, and what bundling adds."""
-    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    by_seed: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for row in rows(name):
-        scores[row["corpus"], row["recipe"].removeprefix("bundling/")].append(row["test"]["f1"])
+        by_seed[row["corpus"], row["recipe"].removeprefix("bundling/")][row["seed"]] = row["test"]["f1"]
+    scores: dict[tuple[str, str], list[float]] = {}
+    for corpus in CORPORA:  # of seeds that all systems have
+        seeds = set.intersection(*(set(by_seed[corpus, system]) for system in SYSTEMS))
+        scores |= {(corpus, system): [by_seed[corpus, system][seed] for seed in sorted(seeds)] for system in SYSTEMS}
     lines = [
         f"| test F1 | {' | '.join(SYSTEMS.values())} | bundling adds (tags, spans) | seeds |",
         "|---|" + "---|" * (len(SYSTEMS) + 2),
@@ -91,8 +95,7 @@ def bundling(name: str = "bundling") -> str:
             mean = {system: fmean(scores[corpus, system]) for system in SYSTEMS}
             gains = f"{mean['bl-seq'] - mean['seq']:+.2f}, {mean['bl-span'] - mean['span']:+.2f}"
             cells = " | ".join(spread(scores[corpus, system]) for system in SYSTEMS)
-            counts = sorted({len(scores[corpus, system]) for system in SYSTEMS})
-            lines.append(f"| {title} | {cells} | {gains} | {' to '.join(map(str, counts))} |")
+            lines.append(f"| {title} | {cells} | {gains} | {len(scores[corpus, 'seq'])} |")
     return "\n".join(lines)
 
 
@@ -583,6 +586,7 @@ def answered(row: dict[str, Any]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "choices": choices,
     "claims": claims.claims,
+    "bundling-mpnet": system_tables.bundling_mpnet,
     "lexicon": lexicon,
     "compress_generate": compress_generate,
     "compress_generate-writing": compress_generate_writing,
@@ -645,6 +649,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "leaks-biored": leaks_biored,
     "leaks-speed": leaks_speed,
     "combinations": system_tables.combinations,
+    "combinations-added": system_tables.combinations_added,
     "combinations-tested": system_tables.combinations_tested,
     "combinations-tested-cnn": partial(system_tables.combinations_tested, "deep_span/biaffine-cnn"),
     "deep-accuracy": system_tables.deep_accuracy,
@@ -659,11 +664,37 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
+MADE_OF: dict[str, tuple[str, ...]] = {
+    "compress_generate": ("compress_generate",),
+    "compress_generate-second": ("compress_generate-second",),
+    "compress_generate-mpnet": ("compress_generate-mpnet",),
+    "bundling": ("bundling",),
+    "bundling-first": ("bundling-first",),
+    "bundling-second": ("bundling-second",),
+    "bundling-tags": ("bundling-tags",),
+    "bundling-mpnet": ("bundling-mpnet",),
+    "conditional": ("conditional",),
+    "conditional-second": ("conditional-second",),
+    "conditional-mpnet": ("conditional-mpnet",),
+    "conditional-leaks": ("conditional",),
+    "conditional-ablations": ("conditional",),
+    "conditional-corpora": ("conditional",),
+    "discontinuous": ("discontinuous",),
+    "discontinuous-bundled": ("discontinuous-bundled",),
+    "typed-spans": ("typed_spans",),
+    "combinations": ("combinations",),
+    "deep-accuracy": ("deep_accuracy",),
+    "deep-mpnet": system_tables.MPNET_FILES,
+    "deep-ablations": ("deep_ablations",),
+}
+"""The result files of tables of trainings, for the line below them."""
+
+
 def filled(text: str) -> str:
     """A document with every marked table as the results have it now."""
     for name, table in TABLES.items():
         pattern = re.compile(rf"(<!-- results:{name} -->\n).*?(<!-- /results -->)", re.DOTALL)
-        made = table()
+        made = told(table(), *MADE_OF[name]) if name in MADE_OF else table()
         text = pattern.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)
     return text
 

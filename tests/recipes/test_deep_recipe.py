@@ -154,6 +154,13 @@ def test_paper_settings(corpus):
     assert recipe.scope == f"spans up to {width} pieces"
 
 
+def test_the_papers_baseline_has_the_papers_settings():
+    recipe, paper = find("deep_span/paper-biaffine"), find("deep_span/paper")
+    assert recipe.spans == find("deep_span/biaffine").spans
+    assert (recipe.train, recipe.max_width, recipe.segments) == (paper.train, paper.max_width, paper.segments)
+    assert recipe.encoder.keywords == paper.encoder.keywords
+
+
 def test_both_towers_learn_slowly_and_the_rest_fast(folder):
     recipe = replace(find("deep_span"), encoder=partial(PretrainedEncoder, name=str(folder), shapes=False), max_width=4)
     learner = assemble(replace(recipe, overlap="nested"), LabelSet({"main": ("Drug",)}))

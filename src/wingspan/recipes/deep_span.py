@@ -86,7 +86,7 @@ def paper(corpus: str = "ace04", spans: str = "") -> Recipe:
     """As published and run, with the settings of one corpus; `spans` names another kind of span vectors."""
     width, epochs, rate, batch, documents = PAPER[corpus]
     return replace(
-        recipe(SPANS[spans]),
+        biaffine() if spans == "biaffine" else recipe(SPANS[spans]),
         name=f"deep_span/paper ({f'{spans}, ' if spans else ''}{corpus} settings)",
         encoder=partial(PretrainedEncoder, name="roberta-base", unit="piece", shapes=False, dropout=0.2),
         candidates=partial(Grid, within_words=True),
@@ -138,6 +138,7 @@ variants: dict[str, Callable[[], Recipe]] = {
     "paper": paper,
     **{f"paper-{corpus}": partial(paper, corpus) for corpus in PAPER},
     **{f"paper-{name}": partial(paper, spans=name) for name in SPANS if name.startswith(("depth", "shallow"))},
+    "paper-biaffine": partial(paper, spans="biaffine"),
 }
 
 ranges: dict[str, Range] = {
