@@ -3,14 +3,17 @@
 python benchmarks/discontinuous.py --data DATA --seeds 1,2,3 --workers 16 --encoder minilm-disc \
     --predictions FOLDER --output benchmarks/results/discontinuous.jsonl
 python benchmarks/discontinuous.py --data DATA --recipes discontinuous,discontinuous/bundled --corpora genia-disc \
-    --set train.precision=bf16 --predictions FOLDER --output benchmarks/results/discontinuous-bundled.jsonl
+    --set train.precision=bf16 --predictions ANOTHER --output benchmarks/results/discontinuous-bundled.jsonl
 python benchmarks/discontinuous.py --compare --data DATA --predictions FOLDER \
     --output benchmarks/results/discontinuous-significance.jsonl
+python benchmarks/discontinuous.py --compare --data DATA --corpora genia-disc --predictions ANOTHER \
+    --output benchmarks/results/discontinuous-bundled-significance.jsonl
 python benchmarks/discontinuous.py --examples --data DATA --predictions FOLDER \
     --output benchmarks/results/discontinuous-examples.jsonl
 
 The rule (`nearest`) joins what the `split` model finds; its gap is tuned on dev twice, for all entities and for
-discontinuous ones alone. `bundled` are links with tags. Runs that the output file holds already are not run again.
+discontinuous ones alone. `bundled` are links with tags; the links beside them are other runs, so both need a folder of
+their own. Runs that the output file holds already are not run again.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ that cannot nest learn the outermost entities; all are scored against all of the
 Steps: `install`, `train` (and score), `time` (a short training for its cost; with its model start-up, memory and
 the ratio to the bare encoder: fast tokenizer and forward pass, longest first, by turns in the same process; the faster
 of the library's own batch size and 32). One JSON line a run; runs that the output file has are not repeated, so that
-`--steps time` can wait for a machine that does nothing else. What cannot be installed or run is a line with the reason.
+`--steps time` can wait for a machine that does nothing else; it times what has been trained, or what `--systems` names.
+What cannot be installed or run is a line with the reason.
 
 A machine with a GPU and without a network trains many at once; `--packages` has a folder of unpacked packages for each
 library, which its process finds before those of the running Python; `peer_packages.py` makes it. `--check` tries each
@@ -76,6 +77,8 @@ SYSTEMS = (
     System("bundling/span", "spans", True, rates=OURS),
     System("bundling/bl-span", "spans", True, rates=OURS),
     System("deep_span/biaffine", "spans", True, rates=OURS),
+    System("deep_span/biaffine-cnn", "spans", True, rates=OURS, optional=True),
+    System("deep_span/biaffine-pooled-cnn", "spans", True, rates=OURS, optional=True),
     System("bundling/seq", "tags", True, rates=OURS),
     System("SpanMarker", "spans", False, "span_marker", seconds=90),
     System("GLiNER", "spans", True, "gliner", rates=(2e-5, 5e-5, 1.5e-4), seconds=60),  # of its encoder
@@ -380,10 +383,12 @@ class Race:
 
     def cost(self, system: System, corpus: Corpus) -> Row:
         """What a short training and a prediction with its model cost; models of another machine are not needed."""
-        run = Run(system, corpus.name, best_rate(self.kept("accuracy", system, corpus)), 1)
+        trained = self.kept("accuracy", system, corpus)
+        rate = best_rate(trained) if trained else system.rates[len(system.rates) // 2]
+        run = Run(system, corpus.name, rate, 1)
         limit, epochs = min(self.given.timed_training, len(corpus.train)), self.given.timed_epochs
         job = self.training(run, limit, epochs)
-        trained = self.ask(system, job, run.name)
+        training = self.ask(system, job, run.name)
         sentences = corpus.test[: self.given.timed]
         predicting = {**self.prediction(corpus, sentences, self.given.rounds), "folder": job["folder"]}
         answer = self.ask(system, predicting, run.name)
@@ -391,8 +396,8 @@ class Race:
             **self.facts("cost", system, corpus),
             "timed_training": limit,
             "timed_epochs": epochs,
-            "training_cpu_seconds": round(trained["cpu_seconds"] * 1000 / (limit * epochs), 1),
-            "training_peak_mb": round(trained["peak_mb"]),
+            "training_cpu_seconds": round(training["cpu_seconds"] * 1000 / (limit * epochs), 1),
+            "training_peak_mb": round(training["peak_mb"]),
             "startup_seconds": round(answer["startup_seconds"], 2),
             "peak_mb": round(answer["peak_mb"]),
             "found": sum(map(len, answer["entities"])),
@@ -412,7 +417,8 @@ class Race:
             self.train()
         if "time" in steps:
             for corpus, system in ((c, s) for c in self.corpora.values() for s in self.systems):
-                if self.kept("accuracy", system, corpus) and not self.kept("cost", system, corpus):
+                wanted = self.given.systems or self.kept("accuracy", system, corpus)
+                if wanted and not self.kept("cost", system, corpus):
                     began = time.perf_counter()
                     if row := self.tried(system, lambda s=system, c=corpus: self.cost(s, c), corpus.name):
                         self.keep(row)

@@ -16,6 +16,7 @@ TYPED_CORPORA = {"genia": ("GENIA", 91.76), "litbank": ("LitBank", 87.93), "germ
 """Names, and the accuracies of SNG, Table 2."""
 TYPING = {
     "typed_spans": "default",
+    "typed_spans/paper": "as published",
     "typed_spans/paper-mini-batch": "published model, mini-batches",
     "typed_spans/random-vectors": "random vectors",
 }

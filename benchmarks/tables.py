@@ -186,7 +186,8 @@ def peers() -> str:
             table.append(f"{name} | {system.kind} | {reason} | | | | | |")
             continue
         costs = [line["cost"] for line in both if line["cost"]]
-        scores = [spread(line["f1"]) if "f1" in line else "" for line in both] + [""] * (len(race.CORPORA) - len(both))
+        scores = [spread(line["f1"]) if "f1" in line else "not trained" for line in both]
+        scores += [""] * (len(race.CORPORA) - len(both))
         rates = ", ".join(dict.fromkeys(f"{line['rate']:g}" for line in both if "rate" in line))
         figures = [
             " / ".join(f"×{cost['turns']['ratio']:.2f}" for cost in costs),

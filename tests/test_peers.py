@@ -115,6 +115,15 @@ def test_dev_chooses_the_rate_whose_test_scores_are_shown(scripts):
     assert "seeds: 2; cost with 2 threads; commit `abc`." in caption
 
 
+def test_a_system_that_was_only_timed_has_its_cost_and_no_score(scripts):
+    peers, _ = scripts
+    cost = {"turns": {"ratio": 1.5}, "training_cpu_seconds": 70.0, "startup_seconds": 3.0}
+    (timed,) = peers.summary([line("cost", "Flair", **cost, peak_mb=500, training_peak_mb=900)])
+    assert "f1" not in timed
+    assert timed["cost"]["startup_seconds"] == 3.0
+    assert peers.text_of(timed).split(maxsplit=2)[2].startswith("x1.50, 70 s / 1,000 and epoch")
+
+
 def test_only_runs_with_the_first_seed_choose_the_rate(scripts):
     """The other seeds have run with one rate alone, so their mean would not be comparable."""
     peers, _ = scripts
