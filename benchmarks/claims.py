@@ -157,7 +157,7 @@ def claims() -> str:
         f"{f', {claim.remark}' if claim.remark else ''} | {verdict(claim)}"
         for claim in CLAIMS
     ]
-    table = markdown("claim | corpus | published | MPNet, 109 M | MiniLM, 22 M | verdict", lines)
+    table = markdown("claim | corpus | published | MPNet, 109 M | MiniLM, 22 M, or as it says | verdict", lines)
     pairs = [pair for claim in CLAIMS for pair in (claim.base, claim.small) if pair is not None]
     commits = dict.fromkeys(f"`{commit}`" for pair in pairs if (commit := pair.commit()))
     return f"{table}\n\nall-mpnet-base-v2, all-MiniLM-L6-v2, e5-small; pairs of commit {', '.join(commits)}."

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from wingspan.recipes import NAMES, variants
+from wingspan.recipes import NAMES, find, variants
 from wingspan.training.choice import KeptRuns, Kind, block_weights
 
 RESULTS = Path(__file__).parent / "results"
@@ -57,11 +57,11 @@ REPAIRED = {"conditional.jsonl": {"conditional/multi-cvae", "conditional/fixed",
 REPAIRED["conditional.jsonl"] |= {"conditional/unshared", "conditional/shared-label"}
 """Recipes that have learned with another loss since these runs."""
 BUDGET = ("train.epochs", "train.batch_size", "train.learning_rate")
-ELSEWHERE = ("train.", "max_width", "overlap", "spans.checkpointing")
+ELSEWHERE = (*BUDGET, "train.budget", "train.precision", "max_width", "overlap", "spans.checkpointing")
 """Settings that are no part of a recipe's: budgets, number types, what the corpus decides, and what saves memory."""
 
 Settings = dict[str, str]
-Budget = tuple[str | None, ...]
+Budget = tuple[float, ...]
 Runs = defaultdict[str, defaultdict[str, list[float]]]
 """The dev scores of each recipe with each of its settings, which are JSON here."""
 
@@ -83,8 +83,9 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
             if recipe not in RECIPES - REPAIRED.get(name, set()):
                 continue  # tried in a benchmark and not in the package, or another thing by now
             if kind is not None and (kind != "long" or "proposals" in recipe):
-                budget = tuple(row["settings"].get(key) for key in BUDGET)
-                own = {key: value for key, value in row["settings"].items() if not key.startswith(ELSEWHERE)}
+                settings, usual = row["settings"], find(recipe).train
+                budget = tuple(float(settings.get(key, getattr(usual, key.removeprefix("train.")))) for key in BUDGET)
+                own = {key: value for key, value in settings.items() if key not in ELSEWHERE}
                 at = json.dumps(own, sort_keys=True)
                 runs[row["corpus"], Path(row["encoder"]).name][budget][recipe][at].append(score(row))
     found: list[KeptRuns] = []

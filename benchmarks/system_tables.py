@@ -106,7 +106,7 @@ def combinations_tested(combination: str = CHOSEN) -> str:
     lines = [" | ".join([f"`{combination}`", *(f"{spread(own[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
     for against, by_corpus in found.items():
         cells = [
-            f"{spread(row['f1'][1])} | {apart(row)}, {row['seeds'][1]} seeds"
+            f"{spread(row['f1'][1])} | {apart(row)}{'' if row['seeds'][0] == row['seeds'][1] else ', two seeds'}"
             for row in (by_corpus[corpus] for corpus in TRIED_ON)
         ]
         lines.append(f"{TRIED[against][0]} | {' | '.join(cells)}")

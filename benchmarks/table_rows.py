@@ -27,13 +27,14 @@ FULL_NAMES = {"minilm": "all-MiniLM-L6-v2", "static:random": "random vectors"}
 
 
 def told(text: str, *files: str) -> str:
-    """A table, and below it what its trainings were made with: encoder, seeds, commit of the code."""
+    """A table, and below it what its trainings were made with: encoder, commit, and seeds where no column has them."""
     runs = [row for name in files for row in rows(name) if "seed" in row]
     encoders = {Path(row["encoder"]).name for row in runs}
     named = {"word vectors" if name.endswith(".npz") else FULL_NAMES.get(name, name) for name in encoders}
-    seeds = sorted({row["seed"] for row in runs})
+    seeds = listed(sorted({row["seed"] for row in runs}))
+    counted = "" if "| seeds |" in text or "| runs |" in text else f"seeds {seeds}; "
     commits = dict.fromkeys(f"`{row['commit']}`" for row in runs)
-    about = f"{listed(sorted(named))}; seeds {listed(seeds)}; commit {', '.join(commits)}."
+    about = f"{listed(sorted(named))}; {counted}commit {', '.join(commits)}."
     return f"{text}\n\n{about}"
 
 

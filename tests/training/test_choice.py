@@ -2,9 +2,11 @@
 
 import io
 import json
+import re
 import runpy
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from several import two_corpora
 from transformers import BertConfig, BertModel
 
 import wingspan
-from trainings import dev_documents, train_documents
+from trainings import dev_documents, train_documents, untrained
 from wingspan.corpora.statistics import Statistics
+from wingspan.encoders.hashed import HashedEncoder
 from wingspan.recipe_json import as_json, flat
 from wingspan.recipes import find
 from wingspan.training.choice import FOR_BASE, KeptRuns, Settled, choose, kept, rank, settle, weights_of
@@ -188,11 +191,19 @@ def test_auto_goes_on_from_a_model_as_what_it_is(tmp_path):
     model = wingspan.train("auto", start=tmp_path / "one", **more)
     assert model.recipe.name == "bundling/span"
     assert f"auto: {tmp_path / 'one'} was trained as bundling/span, and goes on as one." in log.file.getvalue()
-    stored = json.loads((tmp_path / "one" / "recipe.json").read_text())
-    stored["recipe"]["name"] = "mine"
-    (tmp_path / "one" / "recipe.json").write_text(json.dumps(stored))
-    with pytest.raises(ValueError, match="auto: .* is of a recipe that has no name here; give the one to go on with"):
-        wingspan.train("auto", start=tmp_path / "one", **more)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [("bundling/seq-crf", "bundling/seq"), ("bundling/paper", "bundling/paper (bl-span, conll03 settings)")],
+)
+def test_auto_does_not_go_on_as_something_else(tmp_path, recipe, name):
+    """Two variants may have one name, and some have one that is none here."""
+    folder = tmp_path / "one"
+    untrained(recipe, encoder=partial(HashedEncoder)).save_pretrained(folder)
+    assert json.loads((folder / "recipe.json").read_text())["recipe"]["name"] == name
+    with pytest.raises(ValueError, match=f"auto: .*calls itself {re.escape(name)}.; give the one to go on with"):
+        settle("auto", Corpora(train_documents(2)), None, folder)
 
 
 def test_a_corpus_that_is_only_scored_does_not_make_several():

@@ -167,10 +167,16 @@ def test_no_code_is_unpickled_from_a_state(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["train.average", "terms.consistency.weight", "teachers"])
 def test_a_run_with_something_that_this_one_lacks_is_not_resumed(tmp_path, name):
     claim(tmp_path, {"train.epochs": 3, name: "0.9"}, resume=False)
-    with pytest.raises(ValueError, match=f"--resume: {name} is None now and was '0.9'"):
+    with pytest.raises(ValueError, match=f"--resume: {name} is not there now and was '0.9'"):
         claim(tmp_path, {"train.epochs": 3}, resume=True)
 
 
 def test_an_older_run_that_says_that_it_had_none_of_it_is_resumed(tmp_path):
     claim(tmp_path, {"train.epochs": 3, "train.average": None}, resume=False)
     claim(tmp_path, {"train.epochs": 4}, resume=True)
+
+
+def test_a_run_of_another_recipe_is_told_so_first(tmp_path):
+    claim(tmp_path, {"recipe": "bundling/span", "spans.views": ["max"]}, resume=False)
+    with pytest.raises(ValueError, match="--resume: recipe is 'baseline' now and was 'bundling/span'; give the same"):
+        claim(tmp_path, {"recipe": "baseline", "spans.views": ["first"]}, resume=True)

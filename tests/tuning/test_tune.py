@@ -1,5 +1,6 @@
 """The search for settings: killed and resumed, shared by two commands, pruned, and its best taken by train."""
 
+import io
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ from rich.console import Console
 from wingspan.recipe import DEFAULT_RANGES, Between, OneOf, Times, parse_range
 from wingspan.recipe_json import SettingsFile, read_settings, write_settings
 from wingspan.recipes import NAMES, find, ranges
+from wingspan.training.choice import settle
+from wingspan.training.corpora import gather
 from wingspan.tuning import search
 from wingspan.tuning.search import SearchRequest, open_study, tune
 from wingspan.tuning.space import own_values, search_space, value_of
@@ -49,6 +52,23 @@ def test_killed_it_goes_on_and_queues_the_lost_trial_again(tmp_path):
     again = tune(asked, QUIET)
     assert again.trials == found.trials  # enough is enough
     assert len(tune(replace(asked, trials=4), QUIET).trials) == 4
+
+
+def test_auto_is_named_and_what_it_brings_can_be_searched(tmp_path, folders):
+    asked = request(tmp_path, recipe="auto", encoder=str(folders["bert"]), settings={}, ranges={})
+    hidden = {"encoder.word_dropout": Between(0.0, 0.3)}
+    corpora = gather(asked.train, asked.dev, None, None)
+    log = Console(record=True, width=300, file=io.StringIO())
+    known = search.named(asked, corpora, log)
+    assert "auto: " in log.export_text()
+    assert known.recipe == settle("auto", corpora, asked.encoder).recipe
+    assert known.brought["encoder.word_dropout"] == "0.15"
+    recipe, _, space = search.check(replace(known, ranges=hidden), corpora, QUIET)
+    assert recipe.encoder.keywords["word_dropout"] == 0.15
+    assert space["encoder.word_dropout"] == hidden["encoder.word_dropout"]
+    recipe, _, space = search.check(replace(known, settings={"encoder.word_dropout": "0.25"}), corpora, QUIET)
+    assert recipe.encoder.keywords["word_dropout"] == 0.25
+    assert "encoder.word_dropout" not in space
 
 
 PATIENT = """

@@ -10,6 +10,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
@@ -28,7 +29,8 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.files import stored_object
 from wingspan.layers.bert_blocks import FAMILIES
 from wingspan.recipe import Part, Recipe, made_by
-from wingspan.recipes import NAMES, find
+from wingspan.recipe_json import as_json, spelled_out
+from wingspan.recipes import find
 from wingspan.spans.deep import DeepSpans
 from wingspan.training.corpora import Corpora
 from wingspan.views.console import counted
@@ -107,14 +109,16 @@ def settle(recipe: str | Recipe, corpora: Corpora, encoder: str | None, start: s
 
 
 def recipe_of(model: str | Path) -> str:
-    """The name of the recipe that a model was trained with."""
+    """The name of the recipe that a model was trained with, if that still makes the same parts."""
     folder = located(model)
-    stored = stored_object((folder if folder.is_dir() else download(str(model), None)) / "recipe.json")
-    recipe = stored.get("recipe")
-    name = recipe.get("name") if isinstance(recipe, dict) else None
-    if not isinstance(name, str) or name.partition("/")[0] not in NAMES:
-        raise ValueError(f"auto: {model} is of a recipe that has no name here; give the one to go on with")
-    return name
+    stored = stored_object((folder if folder.is_dir() else download(str(model), None)) / "recipe.json").get("recipe")
+    known = stored if isinstance(stored, dict) else {}
+    name = str(known.get("name"))
+    with suppress(ValueError):  # names of a paper's settings, and of users' own recipes, are no names here
+        recipe = as_json(spelled_out(find(name)))
+        if all(known.get(part) == recipe[part] for part in ("spans", "head", "candidates", "terms")):
+            return name
+    raise ValueError(f"auto: {model} has no recipe as it is here (it calls itself {name}); give the one to go on with")
 
 
 def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Sequence[KeptRuns] | None = None) -> Settled:

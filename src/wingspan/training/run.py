@@ -279,6 +279,7 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
     if states is not None and first:
         studied = sha256(json.dumps(fitted.studied, sort_keys=True).encode()).hexdigest()
         identity = {  # everything that decides the steps of a run and its best epoch
+            "recipe": fitted.recipe.name,
             "seed": job.seed,
             "training corpus": facts["train_fingerprint"],
             "dev corpus": corpus_fingerprint(corpora.dev),

@@ -76,13 +76,14 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     """Writes down what decides the run, and refuses to resume a run of something else; epochs may be added."""
     path = folder / "run.json"
     if resume and path.is_file():
-        before = stored_object(path)
+        before = {"recipe": facts.get("recipe"), **stored_object(path)}  # older runs do not say what they are called
         longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
         names = [*facts, *(name for name in before if name not in facts)]  # what is gone counts, too
         for name in names:
             now, was = facts.get(name), before.get(name)
             if now != was and not (name == EPOCHS and longer):
-                raise ValueError(f"--resume: {name} is {now!r} now and was {was!r}; give the same, or another --output")
+                now, was = ("not there" if value is None else repr(value) for value in (now, was))
+                raise ValueError(f"--resume: {name} is {now} now and was {was}; give the same, or another --output")
     write_json(path, dict(facts))
 
 

@@ -49,6 +49,8 @@ class SearchRequest:
     output: Path
     encoder: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    brought: Mapping[str, str] = field(default_factory=dict)
+    """Settings that `auto` brings: the recipe's own here, where the search begins."""
     ranges: Mapping[str, Between | OneOf] = field(default_factory=dict)
     format: str | None = None
     trials: int = 20
@@ -62,6 +64,11 @@ class SearchRequest:
     on_leak: OnLeak = "drop"
     heartbeat: int = 20
     """Seconds; a trial that is silent for three times as long is taken for dead and queued again."""
+
+    @property
+    def known(self) -> dict[str, str]:
+        """Settings that every trial has, unless it searches them."""
+        return {**self.brought, **self.settings}
 
     @property
     def database(self) -> str:
@@ -144,15 +151,14 @@ def named(request: SearchRequest, corpora: Corpora, console: Console) -> SearchR
         return request
     assert isinstance(settled.recipe, str)
     say(console, settled.reason)
-    settings = {**settled.settings, **request.settings}
-    return replace(request, recipe=settled.recipe, encoder=settled.encoder, settings=settings)
+    return replace(request, recipe=settled.recipe, encoder=settled.encoder, brought=settled.settings)
 
 
 def check(
     request: SearchRequest, corpora: Corpora, console: Console
 ) -> tuple[Recipe, Corpora, dict[str, Between | OneOf]]:
     """The recipe, the corpora and the ranges, after a check of everything that could fail in the first trial."""
-    recipe = must_recognize(prepare(request.recipe, request.encoder, request.settings), "a search")
+    recipe = must_recognize(prepare(request.recipe, request.encoder, request.known), "a search")
     space = search_space(recipe, ranges(request.recipe), request.ranges, request.settings)
     usable_device(request.device)
     handling = handle_leaks(corpora.train, corpora.held_out, request.on_leak, corpora.target)
@@ -175,7 +181,7 @@ def try_settings(request: SearchRequest, corpora: Corpora, space: Mapping[str, B
             draw = trial.suggest_int if choices.whole else trial.suggest_float
             value = draw(key, choices.low, choices.high, log=choices.log)
         settings[key] = as_text(value)
-    recipe = prepare(request.recipe, request.encoder, {**request.settings, **settings})
+    recipe = prepare(request.recipe, request.encoder, {**request.known, **settings})
     epochs, best = 0, 0.0
 
     def watch(progress: Progress) -> None:
@@ -288,7 +294,7 @@ def claim(study: Any, request: SearchRequest, space: Mapping[str, Between | OneO
     facts = {
         "recipe": request.recipe,
         "encoder": request.encoder,
-        "settings": dict(request.settings),
+        "settings": dict(request.known),
         "ranges": {key: repr(choices) for key, choices in space.items()},
         "seed": request.seed,
         "lexicon": request.lexicon,
@@ -346,7 +352,7 @@ def conclude(study: Any, request: SearchRequest, console: Console) -> SearchResu
         say(console, "No trial has ended with a score yet; the same command goes on.")
         return result
     path = request.output / "best.toml"
-    settings = {**request.settings, **{key: as_text(value) for key, value in best["settings"].items()}}
+    settings = {**request.known, **{key: as_text(value) for key, value in best["settings"].items()}}
     which = f"trial {best['number']}, the best of {len(trials)}, dev F1 {best['dev_f1']:.2f}"
     remarks = [f"wingspan tune: {which}.", f"Use it with: wingspan train {request.recipe} --settings {path.name}"]
     write_settings(path, SettingsFile(request.recipe, request.encoder, settings), remarks)
