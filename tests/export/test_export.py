@@ -26,6 +26,7 @@ from wingspan.recognizer.exported import found_in
 from wingspan.spans.biaffine import RotaryBiaffineSpans
 from wingspan.spans.contextual import ConvolvedSpans
 from wingspan.spans.pooled import PooledSpans
+from wingspan.spans.recurrent import RecurrentSpans
 from wingspan.text import Document
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -44,7 +45,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def models(folders):
-    """Models that take every way through a graph: grid and proposals, spans, tags, links, words and pieces."""
+    """Models that take every way through a graph: grid and proposals, spans, tags, links, words and pieces, walks."""
     bert = partial(PretrainedEncoder, name=str(folders["bert"]))
     proposing = with_proposals(untrained("deep_span", encoder=bert, spans=find("baseline").spans).recipe)
     calibration = Calibration(temperature=1.7, thresholds={})
@@ -66,6 +67,7 @@ def models(folders):
                 size=16,
             ),
         ),
+        "recurrent": untrained("typed_spans/recognize", spans=partial(RecurrentSpans, hidden_size=8)),
     }
 
 
@@ -92,7 +94,7 @@ def folder(exported, tmp_path):
     return Path(shutil.copytree(exported("links"), tmp_path / "model"))
 
 
-@pytest.mark.parametrize("name", ["links", "tags", "proposals", "convolved"])
+@pytest.mark.parametrize("name", ["links", "tags", "proposals", "convolved", "recurrent"])
 def test_it_finds_what_its_model_finds(models, exported, name):
     model, graph = models[name], wingspan.load(exported(name))
     assert compare(model, graph, TEXTS).entities > 20

@@ -84,22 +84,22 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
     _, recurrent, _, _ = lstm.all_weights[0]
     states: list[Tensor] = []
     cell: Tensor | None = None
-    for row in rows_of(entered, [place[:count] + direction * step for step, count in enumerate(going)]):
-        gates = row
+    places = [place[:count] + direction * step for step, count in enumerate(going)]
+    for count, gates in zip(going, rows_of(entered, places, going), strict=True):
         if states:  # before the first step the state is zero
-            gates = gates + states[-1][: len(row)] @ recurrent.T
+            gates = gates + states[-1][:count] @ recurrent.T
         taken, kept, new, shown = gates.chunk(4, -1)
         fresh = torch.sigmoid(taken) * torch.tanh(new)
-        cell = fresh if cell is None else torch.sigmoid(kept) * cell[: len(row)] + fresh
+        cell = fresh if cell is None else torch.sigmoid(kept) * cell[:count] + fresh
         states.append(torch.sigmoid(shown) * torch.tanh(cell))
     return states
 
 
-def rows_of(table: Tensor, places: Sequence[Tensor]) -> Iterable[Tensor]:
-    """The rows at some places, many times; a place beyond the table is its end.  (P, D), (N,) each -> (N, D) each"""
+def rows_of(table: Tensor, places: Sequence[Tensor], counts: Sequence[int]) -> Iterable[Tensor]:
+    """The rows at lists of `counts` places; a place beyond the table is its end.  (P, D), (N,) -> (N, D) each"""
     ends = [place.clamp(0, table.shape[0] - 1) for place in places]
     if not torch.is_grad_enabled():
         return (table.index_select(0, place) for place in ends)  # no more of them in memory than needed
     # at once: the gradient of each choice is as large as the table, so there had better be one
-    every: tuple[Tensor, ...] = table.index_select(0, torch.cat(ends)).split([len(place) for place in ends])
+    every: tuple[Tensor, ...] = table.index_select(0, torch.cat(ends)).split(list(counts))
     return every
