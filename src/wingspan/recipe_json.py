@@ -203,10 +203,10 @@ def without_gone(recipe: dict[str, Any]) -> dict[str, Any]:
     return {**recipe, "terms": kept, "phases": used}
 
 
-def objective_of(term: Any) -> object:
+def objective_of(term: Any) -> str:
     """The part that a term's record names."""
     objective = term.get("objective") if isinstance(term, dict) else None
-    return objective.get("part") if isinstance(objective, dict) else None
+    return str(objective.get("part")) if isinstance(objective, dict) else ""
 
 
 def check_kinds(path: str, owner: str, settings: Mapping[str, Any], hints: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from wingspan.recognizer.documents import UntypedDocument, likeliest
 from wingspan.report.collect import collect
 from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
-from wingspan.training.corpora import Corpora
+from wingspan.training.corpora import Corpora, gather
 from wingspan.training.run import TrainingJob, run, train_seeds
 from wingspan.tuning.search import SearchRequest, check
 
@@ -309,10 +309,10 @@ def test_verbs_about_f1_refuse_it(verb):
 
 
 def test_a_search_refuses_it_before_anything_is_trained(tmp_path):
-    corpus = tmp_path / "train.jsonl"
-    write(train_documents(4), corpus)
+    corpus, documents = tmp_path / "train.jsonl", train_documents(4)
+    asked = SearchRequest("typed_spans", (corpus,), corpus, tmp_path / "study")
     with pytest.raises(ValueError, match="which a search is about"):
-        check(SearchRequest("typed_spans", (corpus,), corpus, tmp_path / "study"), QUIET)
+        check(asked, Corpora(documents, documents), QUIET)
 
 
 PLAN = """
