@@ -30,7 +30,7 @@ from wingspan.recognizer.documents import UntypedDocument, likeliest
 from wingspan.report.collect import collect
 from wingspan.report.geometry import discrepancies, true_chances
 from wingspan.text import Document, Entity, Sentence, Span
-from wingspan.training.corpora import Corpora, gather
+from wingspan.training.corpora import Corpora
 from wingspan.training.run import TrainingJob, run, train_seeds
 from wingspan.tuning.search import SearchRequest, check
 
