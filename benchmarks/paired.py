@@ -10,7 +10,8 @@ with a base-size encoder are missing: bundling on NCBI-disease; shallow and deep
 
 Articles are drawn, and for each system runs of its own; a row says how many articles there were. Some corpora number
 their sentences only: there the version with whole texts tells which article a sentence is of, because sentences of one
-article are no independent draws.
+article are no independent draws. `--subset long` compares entities of more than four words alone, `--subset nested` the
+sentences in which an entity is inside another.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ import argparse
 import gzip
 import json
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
+from deep_reading import words_in
 from training_runs import gold
+
+LONG = 4  # words: 4 of 100 entities of GENIA have more
 
 
 def runs_of(start: str, part: str, right: list[Any]) -> list[list[Any]]:
@@ -66,6 +71,17 @@ def letters_of(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
 
 
+def long_only(document: Any) -> Any:
+    """A document with its long entities alone."""
+    return replace(document, entities=tuple(e for e in document.entities if words_in(document, e) > LONG))
+
+
+def nests(document: Any) -> bool:
+    """Whether an entity is inside another."""
+    spans = {(entity.start, entity.end) for entity in document.entities}
+    return any(one != other and other[0] <= one[0] and one[1] <= other[1] for one in spans for other in spans)
+
+
 def main() -> None:
     """One line for each system but the first."""
     from wingspan.evaluation.comparison import compare
@@ -77,6 +93,7 @@ def main() -> None:
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--label")
     parser.add_argument("--part", default="test")
+    parser.add_argument("--subset", choices=("long", "nested"))
     parser.add_argument("--samples", type=int, default=10000)
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, required=True)
@@ -84,6 +101,13 @@ def main() -> None:
     folder = given.data / given.corpus
     right = by_article(gold(folder, given.part, given.label), folder, given.part)
     runs = {name: runs_of(start, given.part, right) for name, start in (s.rsplit("=", 1) for s in given.systems)}
+    if given.subset == "long":
+        right = [long_only(document) for document in right]
+        runs = {name: [[long_only(document) for document in run] for run in each] for name, each in runs.items()}
+    elif given.subset == "nested":
+        inside = [nests(document) for document in right]
+        right = list(compress(right, inside))
+        runs = {name: [list(compress(run, inside)) for run in each] for name, each in runs.items()}
     scores = {name: [round(recognition(right, each).micro.f1, 3) for each in runs[name]] for name in runs}
     first, *others = runs
     with given.output.open("a") as out:
@@ -93,6 +117,7 @@ def main() -> None:
             row = {
                 "corpus": given.corpus,
                 "part": given.part,
+                **({"subset": given.subset} if given.subset else {}),
                 "system": other,
                 "against": first,
                 "seeds": [len(runs[other]), len(runs[first])],
@@ -103,6 +128,7 @@ def main() -> None:
                 "p": round(difference.p, 4),
                 "samples": given.samples,
                 "units": compared.units,
+                "entities": sum(len(document.entities) for document in right),
                 "commit": given.commit,
             }
             out.write(json.dumps(row) + "\n")
