@@ -551,6 +551,24 @@ def choices() -> str:
     return markdown(" | ".join(["your data", *(f"encoder like {name}" for name in encoders)]), lines)
 
 
+SHOWN = 4  # recipes in a row
+
+
+def choices_evidence() -> str:
+    """The dev scores that `auto` goes by: the best recipes of each corpus and encoder."""
+    found: defaultdict[tuple[str, str, str], list[tuple[str, list[float]]]] = defaultdict(list)
+    for row in kept():
+        found[KINDS_OF_DATA[row["kind"]], row["corpus"], row["encoder"]].append((row["recipe"], row["dev"]))
+    lines = []
+    for (words, corpus, encoder), runs in sorted(
+        found.items(), key=lambda item: list(KINDS_OF_DATA.values()).index(item[0][0])
+    ):
+        best = sorted(runs, key=lambda run: -fmean(run[1]))
+        cells = [f"`{recipe}` {spread(dev)} ({len(dev)})" for recipe, dev in best[:SHOWN]]
+        lines.append(f"{words} | {corpus} | {encoder} | {', '.join(cells)} | {len(best)}")
+    return markdown("your data | dev of | encoder | the best, dev F1 (runs) | recipes in all", lines)
+
+
 def serving() -> str:
     """The service under load: the newest row of each part, in words."""
     parts = {row["part"]: row for row in rows("serving")}
@@ -586,6 +604,7 @@ def answered(row: dict[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "choices": choices,
+    "choices-evidence": choices_evidence,
     "claims": claims.claims,
     "bundling-mpnet": system_tables.bundling_mpnet,
     "lexicon": lexicon,

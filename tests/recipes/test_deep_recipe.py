@@ -10,7 +10,7 @@ import torch
 from marks import mostly_slow
 from tiny import ENCODER, of_length, piece_inputs
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, MPNetConfig, MPNetModel
 
 import wingspan
 from trainings import FAST, HASHED, alike, dev_documents, first_losses, run_of, train_documents
@@ -44,7 +44,11 @@ HAN = "张王李赵刘陈杨黄在和的公司大学北京上海广州去了见�
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A BERT of 12 tiny layers that knows letters, endings and Chinese characters."""
-    where = tmp_path_factory.mktemp("deep") / "bert"
+    return written(tmp_path_factory.mktemp("deep") / "bert", BertConfig, BertModel)
+
+
+def written(where, config, model, **sizes):
+    """A tiny encoder and its tokenizer as a folder."""
     where.mkdir()
     letters = "abcdefghijklmnopqrstuvwxyz0123456789-.,()"
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters[:36]), *HAN]
@@ -56,9 +60,9 @@ def folder(tmp_path_factory):
     tokenizer.save(str(where / "tokenizer.json"))
     special = dict(unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]")
     (where / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", **special}))
-    sizes = dict(hidden_size=8, num_hidden_layers=12, num_attention_heads=2, intermediate_size=8)
+    sizes = dict(hidden_size=8, num_hidden_layers=12, num_attention_heads=2, intermediate_size=8) | sizes
     torch.manual_seed(0)
-    BertModel(BertConfig(vocab_size=len(pieces), max_position_embeddings=300, **sizes)).save_pretrained(where)
+    model(config(vocab_size=len(pieces), max_position_embeddings=300, **sizes)).save_pretrained(where)
     return where
 
 
@@ -91,6 +95,15 @@ def test_variants_train_and_survive_saving(variant, folder, tmp_path):
     kept = json.loads((tmp_path / "model" / "recipe.json").read_text())["recipe"]
     assert as_json(from_json(kept)) == kept
     assert again.recipe.name.startswith("deep_span")
+
+
+def test_the_span_transformer_trains_on_mpnet_and_learns_its_distances(tmp_path):
+    folder = written(tmp_path / "mpnet", MPNetConfig, MPNetModel, num_hidden_layers=3)
+    again = survives(small("deep_span", folder), tmp_path / "model", train_documents(3), dev_documents(1))
+    spans = again.learner.model.scorer.spans.around
+    begun = MPNetModel.from_pretrained(folder).encoder.relative_attention_bias.weight
+    assert len(spans.blocks) == 3
+    assert not torch.equal(spans.distances.weight, begun)
 
 
 def chinese(number: int, seed: int = 0) -> tuple[Document, ...]:
