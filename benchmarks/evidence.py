@@ -6,7 +6,8 @@ Only runs of equal epochs, batches and rates are compared: on a corpus with an e
 Runs of equal settings are one row, whenever they were made, and of several settings those count whose mean on dev is
 best, of those with three seeds or more. They are kept with the row, since `auto` trains with them. Where entities are
 in pieces, the F1 of these counts, since a recipe that ignores them is hardly worse overall. For long entities only
-recipes count that have no ceiling on width.
+recipes count that have no ceiling on width. What a prediction costs on a CPU is from `throughput.py` and, for deep
+spans that it has not timed, from `deep_span.py`.
 """
 
 from __future__ import annotations
@@ -73,6 +74,19 @@ def score(row: dict[str, Any]) -> float:
     return float(row["dev"]["f1"])
 
 
+def costs() -> dict[str, float]:
+    """Predictions of texts on a CPU by recipe, times the bare encoder's: the newest of each."""
+    found: dict[str, float] = {}
+    for line in (RESULTS / "deep_predict.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        found[row["row"]] = row["ratio"]
+    for line in (RESULTS / "throughput.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["ratio"] is not None and " texts, " in row["name"] and not row["name"].endswith("before"):
+            found[row["name"].split(", ")[2]] = row["ratio"]
+    return found
+
+
 def collect(results: Path = RESULTS) -> list[KeptRuns]:
     """The best settings of each recipe on each corpus with each encoder, at the budget that most recipes had."""
     runs: defaultdict[tuple[str, str], defaultdict[Budget, Runs]] = defaultdict(lambda: defaultdict(new_runs))
@@ -89,6 +103,7 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
                 at = json.dumps(own, sort_keys=True)
                 runs[row["corpus"], Path(row["encoder"]).name][budget][recipe][at].append(score(row))
     found: list[KeptRuns] = []
+    cost = costs()
     for (corpus, encoder), budgets in sorted(runs.items()):
         compared = max(map(best_settings, budgets.values()), key=len)
         for recipe, (settings, dev) in sorted(compared.items()):
@@ -101,6 +116,7 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
                     recipe=recipe,
                     settings=settings,
                     dev=[round(each, 2) for each in dev],
+                    cost=cost.get(recipe),
                 )
             )
     return found

@@ -546,7 +546,8 @@ def choices() -> str:
             winner = first_of(found)
             chance = ", may be chance" if winner.chance else ""
             measured = "" if found[0]["encoder"] == encoder else f"; measured with {found[0]['encoder']}"
-            cells.append(f"`{winner.recipe}` (+{winner.lead:.2f}{chance}{measured})")
+            faster = f", {winner.faster:.1f} times as fast" if winner.faster else ""
+            cells.append(f"`{winner.recipe}` ({winner.lead:+.2f}{chance}{faster}{measured})")
         lines.append(" | ".join(cells))
     return markdown(" | ".join(["your data", *(f"encoder like {name}" for name in encoders)]), lines)
 

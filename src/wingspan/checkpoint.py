@@ -56,19 +56,7 @@ def load(
     Without `to_train`, the encoder may leave out what only training needs. No code from the folder is run, and nothing
     is built that is far larger than the weights.
     """
-    check_folder(folder)
-    if not (folder / "recipe.json").is_file():
-        raise ValueError(
-            f"{folder}: no model here (recipe.json is missing); give the --output folder of a training run"
-        )
-    saved = stored_object(folder / "recipe.json")
-    if saved.get("format") != FORMAT:
-        raise ValueError(
-            f"{folder / 'recipe.json'}: format {saved.get('format')!r} is unknown; it needs a newer wingspan"
-        )
-    recipe = from_json(saved.get("recipe"), parts)
-    if not isinstance(recipe, Recipe):
-        raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
+    recipe = recipe_of(folder, parts)
     labels = labels_of(folder)
     part: Any = recipe.encoder
     with reading_weights(folder / weights):
@@ -84,6 +72,24 @@ def load(
         raise ValueError(f"{folder / 'recipe.json'}: the settings do not fit together ({brief(error)})") from error
     read_weights(folder / weights, learner)
     return recipe, labels, learner
+
+
+def recipe_of(folder: Path, parts: Sequence[str] = ()) -> Recipe:
+    """The recipe of a model folder. No code from the folder is run."""
+    check_folder(folder)
+    if not (folder / "recipe.json").is_file():
+        raise ValueError(
+            f"{folder}: no model here (recipe.json is missing); give the --output folder of a training run"
+        )
+    saved = stored_object(folder / "recipe.json")
+    if saved.get("format") != FORMAT:
+        raise ValueError(
+            f"{folder / 'recipe.json'}: format {saved.get('format')!r} is unknown; it needs a newer wingspan"
+        )
+    recipe = from_json(saved.get("recipe"), parts)
+    if not isinstance(recipe, Recipe):
+        raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
+    return recipe
 
 
 def download(name: str, revision: str | None) -> Path:

@@ -31,6 +31,7 @@ from wingspan.model import Scorer, SpanModel
 from wingspan.objectives import Objective, Sizes
 from wingspan.objectives.classification import Classification
 from wingspan.objectives.distillation import Distillation
+from wingspan.objectives.links import Links
 from wingspan.objectives.proposing import Proposing
 from wingspan.objectives.tagging import Tagging
 from wingspan.objectives.typing import Typing
@@ -332,6 +333,18 @@ def with_proposals(
     return replace(recipe, terms=terms, candidates=partial(Proposed, budget=budget, threshold=threshold))
 
 
+def with_links(recipe: Recipe, weight: float = 1.0) -> Recipe:
+    """A span recipe that also finds discontinuous entities; those in one piece are learned and predicted as before."""
+    if recipe.spans is None or "spans" not in recipe.terms:
+        raise ValueError(f"recipe {recipe.name!r} has no spans that could be fragments; start from a span recipe")
+    return replace(
+        recipe,
+        terms={**recipe.terms, "links": Term(partial(Links), weight)},
+        read_with="links",
+        joining=replace(recipe.joining, fragments="join", gap=0),
+    )
+
+
 def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0) -> Recipe:
     """A span recipe that also learns the chances that teachers give to spans: losses (1 - weight) and weight."""
     if "teachers" in recipe.terms:
@@ -344,6 +357,16 @@ def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0)
     taught = partial(Distillation, temperature=temperature, **shared)
     rest = {name: replace(term, weight=term.weight * (1 - weight)) for name, term in recipe.terms.items()}
     return replace(recipe, terms={**rest, "teachers": Term(taught, weight)})
+
+
+def without_teachers(recipe: Recipe) -> Recipe:
+    """The recipe that `with_teachers` was given."""
+    if "teachers" not in recipe.terms:
+        return recipe
+    share = 1 - recipe.terms["teachers"].weight
+    rest = {name: term for name, term in recipe.terms.items() if name != "teachers"}
+    whole = {name: replace(term, weight=term.weight / share) for name, term in rest.items()} if share > 0 else rest
+    return replace(recipe, terms=whole)
 
 
 def bundle(

@@ -195,7 +195,7 @@ def without_gone(recipe: dict[str, Any]) -> dict[str, Any]:
     if not gone:
         return recipe
     used = [
-        {**phase, "terms": [name for name in phase["terms"] if name not in gone]}
+        {**phase, "terms": [name for name in phase["terms"] if not (isinstance(name, str) and name in gone)]}
         if isinstance(phase, dict) and isinstance(phase.get("terms"), list)
         else phase
         for phase in phases

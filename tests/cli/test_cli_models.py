@@ -10,6 +10,7 @@ from shells import lines
 from wingspan.corpora.formats import read, write
 from wingspan.corpora.words import split_words
 from wingspan.text import Document, Entity, Span
+from wingspan.training.choice import Settled
 
 
 def test_train_predict_evaluate_info(shell, tmp_path):
@@ -49,6 +50,23 @@ def test_train_predict_evaluate_info(shell, tmp_path):
     assert facts["test"]["micro"] == figures["micro"]
     assert facts["parameters"] > 100
     assert facts["max_width"] >= 1
+
+
+def test_auto_brings_its_settings_and_goes_on_from_a_model(shell, tmp_path, monkeypatch):
+    asked = []
+
+    def settled(recipe, corpora, encoder, start, parts):
+        asked.append((recipe, encoder, start, tuple(parts)))
+        return Settled("bundling/span", None if start else "hashed", "auto: so.", {"train.clip": "2.5"})
+
+    monkeypatch.setattr("wingspan.training.run.settle", settled)
+    out, _ = shell.trains(tmp_path / "run", recipe="auto")
+    assert out.count("auto: so.") == 1
+    stored = json.loads((tmp_path / "run" / "recipe.json").read_text())["recipe"]
+    assert (stored["name"], stored["train"]["clip"]) == ("bundling/span", 2.5)
+    more = ("--train", shell.train, "--from", tmp_path / "run", "--output", tmp_path / "more", "--epochs", 1)
+    shell("train", "auto", *more, "--device", "cpu")
+    assert asked == [("auto", None, None, ()), ("auto", None, str(tmp_path / "run"), ())]
 
 
 def test_lines_are_not_wrapped_in_a_pipe(shell, monkeypatch):

@@ -15,10 +15,9 @@ from trainings import FAST, HASHED, alike, dev_documents, first_losses, run_of, 
 from wingspan.decoding import Joining, resolve
 from wingspan.encoders.hashed import HashedEncoder
 from wingspan.evaluation.scores import by_continuity, recognition
-from wingspan.recipe import bundle, with_proposals
+from wingspan.recipe import bundle, with_links, with_proposals
 from wingspan.recipe_json import as_json, from_json, override, spelled_out
 from wingspan.recipes import baseline, bundling, compress_generate, discontinuous, find, variants
-from wingspan.recipes.discontinuous import with_links
 from wingspan.report.collect import collect
 from wingspan.text import Document, Entity, Span
 from wingspan.training.finish import fit_calibration, sentence_batches, settle_on_dev, try_joinings

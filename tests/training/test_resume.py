@@ -12,6 +12,8 @@ import torch
 from resumable import STEPS, process
 from safetensors.torch import load_file
 
+import wingspan
+from trainings import train_documents
 from wingspan.training import state
 from wingspan.training.journal import read_journal
 from wingspan.training.state import claim, latest_state, load_position
@@ -167,13 +169,25 @@ def test_no_code_is_unpickled_from_a_state(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["train.average", "terms.consistency.weight", "teachers"])
 def test_a_run_with_something_that_this_one_lacks_is_not_resumed(tmp_path, name):
     claim(tmp_path, {"train.epochs": 3, name: "0.9"}, resume=False)
-    with pytest.raises(ValueError, match=f"--resume: {name} is not there now and was '0.9'"):
+    with pytest.raises(ValueError, match=f"--resume: {name} was '0.9' and this run has none"):
         claim(tmp_path, {"train.epochs": 3}, resume=True)
 
 
 def test_an_older_run_that_says_that_it_had_none_of_it_is_resumed(tmp_path):
     claim(tmp_path, {"train.epochs": 3, "train.average": None}, resume=False)
     claim(tmp_path, {"train.epochs": 4}, resume=True)
+
+
+def test_an_older_run_that_does_not_say_its_recipe_is_resumed(tmp_path):
+    claim(tmp_path, {"train.epochs": 3}, resume=False)
+    claim(tmp_path, {"recipe": "baseline", "train.epochs": 3}, resume=True)
+
+
+def test_a_training_says_its_recipe(tmp_path):
+    quick = {"train": train_documents(3), "encoder": "hashed", "epochs": 1, "output": tmp_path, "device": "cpu"}
+    wingspan.train("bundling/span", **quick)
+    with pytest.raises(ValueError, match="--resume: recipe is 'baseline' now and was 'bundling/span'"):
+        wingspan.train("baseline", resume=True, **quick)
 
 
 def test_a_run_of_another_recipe_is_told_so_first(tmp_path):

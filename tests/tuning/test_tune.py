@@ -18,7 +18,7 @@ from rich.console import Console
 from wingspan.recipe import DEFAULT_RANGES, Between, OneOf, Times, parse_range
 from wingspan.recipe_json import SettingsFile, read_settings, write_settings
 from wingspan.recipes import NAMES, find, ranges
-from wingspan.training.choice import settle
+from wingspan.training.choice import Settled, settle
 from wingspan.training.corpora import gather
 from wingspan.tuning import search
 from wingspan.tuning.search import SearchRequest, open_study, tune
@@ -69,6 +69,18 @@ def test_auto_is_named_and_what_it_brings_can_be_searched(tmp_path, folders):
     recipe, _, space = search.check(replace(known, settings={"encoder.word_dropout": "0.25"}), corpora, QUIET)
     assert recipe.encoder.keywords["word_dropout"] == 0.25
     assert "encoder.word_dropout" not in space
+
+
+def test_what_auto_brings_is_in_every_trial_and_in_what_is_found(tmp_path, monkeypatch):
+    settled = Settled("bundling/span", "hashed", "auto: so.", {"train.clip": "2.5"})
+    tried, prepare = [], search.prepare
+    monkeypatch.setattr(search, "settle", lambda *_: settled)
+    monkeypatch.setattr(search, "prepare", lambda *given: tried.append(prepare(*given)) or tried[-1])
+    found = tune(request(tmp_path, recipe="auto", trials=1), QUIET)
+    assert [trial["state"] for trial in found.trials] == ["complete"]
+    assert {(recipe.name, recipe.train.clip) for recipe in tried} == {("bundling/span", 2.5)}
+    best = read_settings(tmp_path / "search" / "best.toml")
+    assert (best.recipe, best.settings["train.clip"]) == ("bundling/span", "2.5")
 
 
 PATIENT = """

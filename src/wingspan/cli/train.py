@@ -59,9 +59,8 @@ def train(
     from rich.console import Console
 
     from wingspan.recipe_json import with_settings
-    from wingspan.training.choice import settle
     from wingspan.training.corpora import corpora_of
-    from wingspan.training.run import TrainingJob, check_warm_start, prepare, quick_settings, train_seeds
+    from wingspan.training.run import TrainingJob, check_warm_start, decide, quick_settings, train_seeds
     from wingspan.views.console import first_process, program, say, write_json
 
     use_threads(threads)
@@ -72,17 +71,19 @@ def train(
     chosen_settings = {**chosen_settings, **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen_settings)
     data = corpora_of(train or None, dev, test, format, corpora)
-    settled = settle(recipe, data, encoder, start)
-    decided = {**settled.settings, **data.settings, **chosen_settings}
+    mine = trusted(parts)
+    decided, reason = decide(
+        recipe, data, encoder, chosen_settings, console, start=start, parts=mine, taught=bool(teacher)
+    )
     job = TrainingJob(
-        prepare(settled.recipe, settled.encoder, decided, start, taught=bool(teacher)),
+        decided,
         data,
         output,
-        reason=settled.reason,
+        reason=reason,
         resume=resume,
         start=start,
         rename=pairs(rename, "--rename"),
-        parts=trusted(parts),
+        parts=mine,
         device=device,
         track=track,
         lexicon=lexicon,

@@ -8,7 +8,7 @@ from wingspan.encoders.hashed import ConvolvedEncoder
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
-from wingspan.recipe import Between, OneOf, Range, Recipe, Term, Times, TrainSettings, with_proposals
+from wingspan.recipe import Between, OneOf, Range, Recipe, Term, Times, TrainSettings, with_links, with_proposals
 from wingspan.spans.pooled import PooledSpans
 
 RARE = 0.01  # the chance of each type before training; from even ones, the first epochs find nothing
@@ -46,7 +46,17 @@ def proposals() -> Recipe:
     return replace(with_proposals(recipe()), name="baseline/proposals")
 
 
-variants: dict[str, Callable[[], Recipe]] = {"": recipe, "pretrained": pretrained, "proposals": proposals}
+def links() -> Recipe:
+    """Entities in several pieces, too: fragments, and links between them."""
+    return replace(with_links(recipe()), name="baseline/links")
+
+
+variants: dict[str, Callable[[], Recipe]] = {
+    "": recipe,
+    "pretrained": pretrained,
+    "proposals": proposals,
+    "links": links,
+}
 
 ranges: dict[str, Range] = {
     "train.learning_rate": Times(0.2, 5.0),

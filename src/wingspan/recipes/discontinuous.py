@@ -1,8 +1,8 @@
 """Entities in one piece and in several from one model: fragments are found beside entities, and linked.
 
-None of the five papers does this; there is no `paper` variant. `with_links` adds fragments and links to any span
-recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: learn each fragment as an entity, learn
-all words from the first to the last, learn nothing, or join split fragments that are close together.
+None of the five papers does this; there is no `paper` variant. `recipe.with_links` adds fragments and links to any
+span recipe. `split`, `hull`, `drop` and `nearest` are alternatives without links: learn each fragment as an entity,
+learn all words from the first to the last, learn nothing, or join split fragments that are close together.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,19 @@ from wingspan.decoding import Joining
 from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.heads.feedforward import FeedForwardHead
 from wingspan.objectives.classification import Classification
-from wingspan.objectives.links import Links
-from wingspan.recipe import Between, OneOf, Part, Range, Recipe, Term, Times, TrainSettings, bundle, with_proposals
+from wingspan.recipe import (
+    Between,
+    OneOf,
+    Part,
+    Range,
+    Recipe,
+    Term,
+    Times,
+    TrainSettings,
+    bundle,
+    with_links,
+    with_proposals,
+)
 from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 
@@ -24,18 +35,6 @@ ABOUT = "our own: spans as entities and as fragments of discontinuous ones, whic
 POOLED: Part = partial(PooledSpans, views=("first", "last", "max"), width_size=25, dropout=0.2)
 DEEP: Part = partial(DeepSpans, depth=2, width_size=25)
 FRESH = {"model.scorer": 10.0, "objectives": 10.0, "model.encoder.shapes": 10.0}
-
-
-def with_links(recipe: Recipe, weight: float = 1.0) -> Recipe:
-    """A span recipe that also finds discontinuous entities; those in one piece are learned and predicted as before."""
-    if recipe.spans is None or "spans" not in recipe.terms:
-        raise ValueError(f"recipe {recipe.name!r} has no spans that could be fragments; start from a span recipe")
-    return replace(
-        recipe,
-        terms={**recipe.terms, "links": Term(partial(Links), weight)},
-        read_with="links",
-        joining=replace(recipe.joining, fragments="join", gap=0),
-    )
 
 
 def plain(fragments: Fragments = "drop", spans: Part = POOLED, name: str | None = None, gap: bool = False) -> Recipe:

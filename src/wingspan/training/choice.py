@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
@@ -21,15 +21,13 @@ from typing import Any, Literal, NamedTuple, TypedDict
 from huggingface_hub.errors import HfHubHTTPError
 
 from wingspan.box import located
-from wingspan.checkpoint import download
+from wingspan.checkpoint import download, recipe_of
 from wingspan.corpora.statistics import Statistics, describe
 from wingspan.encoders import Encoder
 from wingspan.encoders.loading import fetch, locate
 from wingspan.encoders.pretrained import PretrainedEncoder
-from wingspan.files import stored_object
 from wingspan.layers.bert_blocks import FAMILIES
-from wingspan.recipe import Part, Recipe, made_by
-from wingspan.recipe_json import as_json, spelled_out
+from wingspan.recipe import Part, Recipe, without_teachers
 from wingspan.recipes import find
 from wingspan.spans.deep import DeepSpans
 from wingspan.training.corpora import Corpora
@@ -40,15 +38,16 @@ Kind = Literal["flat", "nested", "long", "discontinuous", "several"]
 NESTED = 0.01  # shares of the entities, from which on a corpus is of that kind
 DISCONTINUOUS = 0.005
 WIDE = 16  # words: where one entity of a hundred is longer, a grid of all spans becomes dear
+NEAR = 0.1  # points of F1: recipes that are so near to the best are told apart by what their predictions cost
 
 FROM_SCRATCH: dict[Kind, str] = {
     "flat": "baseline",
     "nested": "baseline",
     "long": "baseline/proposals",
-    "discontinuous": "discontinuous",
-    "several": "conditional/multi",
+    "discontinuous": "baseline/links",
+    "several": "baseline",
 }
-"""Without a pretrained encoder: the recipes that can do it, since results are kept for few of them."""
+"""Without a pretrained encoder: the recipes that are made for it, since results are kept for few of them."""
 
 
 UNKNOWN_WEIGHTS = 12 * 12 * 768 * 768
@@ -86,6 +85,7 @@ class KeptRuns(TypedDict):
     recipe: str
     settings: dict[str, str]  # of the recipe, where they were not its defaults
     dev: list[float]
+    cost: float | None  # of a prediction on a CPU, times the bare encoder's, where it was measured
 
 
 class Settled(NamedTuple):
@@ -97,28 +97,28 @@ class Settled(NamedTuple):
     settings: Mapping[str, str] = MappingProxyType({})
 
 
-def settle(recipe: str | Recipe, corpora: Corpora, encoder: str | None, start: str | Path | None = None) -> Settled:
+def settle(
+    recipe: str | Recipe,
+    corpora: Corpora,
+    encoder: str | None,
+    start: str | Path | None = None,
+    parts: Sequence[str] = (),
+) -> Settled:
     """The recipe itself, or what `auto` stands for: that of the model `start`, if there is one to go on from."""
     if recipe != "auto":
         return Settled(recipe, encoder)
     if start is not None:
-        own = recipe_of(start)
-        return Settled(own, None, f"auto: {start} was trained as {own}, and goes on as one.")
+        own = as_trained(start, parts)
+        return Settled(own, None, f"auto: {start} was trained as {own.name}, and goes on with the same settings.")
     trained = [corpus for corpus in corpora.plan.corpora if corpus.training] if corpora.plan is not None else []
     return choose(describe(corpora.train), len(trained), encoder)
 
 
-def recipe_of(model: str | Path) -> str:
-    """The name of the recipe that a model was trained with, if that still makes the same parts."""
+def as_trained(model: str | Path, parts: Sequence[str] = ()) -> Recipe:
+    """The recipe that a model was trained with, open again for what new documents need, and without its teachers."""
     folder = located(model)
-    stored = stored_object((folder if folder.is_dir() else download(str(model), None)) / "recipe.json").get("recipe")
-    known = stored if isinstance(stored, dict) else {}
-    name = str(known.get("name"))
-    with suppress(ValueError):  # names of a paper's settings, and of users' own recipes, are no names here
-        recipe = as_json(spelled_out(find(name)))
-        if all(known.get(part) == recipe[part] for part in ("spans", "head", "candidates", "terms")):
-            return name
-    raise ValueError(f"auto: {model} has no recipe as it is here (it calls itself {name}); give the one to go on with")
+    folder = folder if folder.is_dir() else download(str(model), None)
+    return replace(without_teachers(recipe_of(folder, parts)), max_width="auto", overlap="auto")
 
 
 def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Sequence[KeptRuns] | None = None) -> Settled:
@@ -135,20 +135,32 @@ def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Seque
     size = weights_of(encoder)
     rows = nearest([row for row in evidence or kept() if row["kind"] == kind], size or UNKNOWN_WEIGHTS)
     if config_of(encoder).get("model_type", BLOCKS[0]) not in BLOCKS:
-        rows = [row for row in rows if made_by(find(row["recipe"]).spans) is not DeepSpans]
+        rows = [row for row in rows if not made_with(find(row["recipe"]).spans, DeepSpans)]
     winner = first_of(rows)
     its = [row for row in rows if row["recipe"] == winner.recipe]
     of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
-    ahead = ""
-    if winner.second is not None:
-        chance = ", which may be chance" if winner.chance else ""
-        ahead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{chance}"
+    chance = ", which may be chance" if winner.chance else ""
+    ahead, how = "", "best"
+    ran_on = frozenset(row["corpus"] for row in its)
+    there = f" on {listing(winner.on)}" if frozenset() < winner.on < ran_on else ""
+    if winner.faster is not None:
+        behind = f"{-winner.lead:.2f} F1{of_pieces} behind {winner.second}{there}{chance}"
+        how = f"{behind}, and predicts {winner.faster:.1f} times as fast,"
+    elif winner.second is not None:
+        ahead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{there}{chance}"
     assumed = "" if size else f" (the size of {encoder} is not known)"
-    measured = f"{winner.recipe} was best on dev of {listing({row['corpus'] for row in its})} with {rows[0]['encoder']}"
+    measured = f"{winner.recipe} was {how} on dev of {listing(ran_on)} with {rows[0]['encoder']}"
     settings = dict(set.intersection(*(set(row["settings"].items()) for row in its)))
     as_there = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
     also = f" Set as there, unless you do: {as_there}." if settings else ""
     return Settled(winner.recipe, encoder, f"auto: {seen}. {measured}{assumed}{ahead}.{also}", settings)
+
+
+def made_with(part: Any, kind: type) -> bool:
+    """Whether a part, or one inside it, is of a kind."""
+    return isinstance(part, partial) and (
+        part.func is kind or any(made_with(inner, kind) for inner in part.keywords.values())
+    )
 
 
 def kind_of(found: Statistics, corpora: int) -> tuple[Kind, str]:
@@ -186,26 +198,40 @@ def rank(rows: Sequence[KeptRuns]) -> list[tuple[str, float]]:
 
 
 class Winner(NamedTuple):
-    """The best recipe of some runs, and how far it is before the second."""
+    """The best recipe of some runs and its lead; or the quickest of those next to the best, which is second then."""
 
     recipe: str
     second: str | None = None
     lead: float = 0.0
     chance: bool = False  # whether the lead is less than two standard errors, from the seeds
+    faster: float | None = None
+    """How many times as fast as the second it predicts, where it was taken for that."""
+    on: frozenset[str] = frozenset()
+    """The corpora of the lead: those that both have seen."""
 
 
 def first_of(rows: Sequence[KeptRuns]) -> Winner:
-    """The best recipe of these runs."""
-    best, *others = [name for name, _ in rank(rows)]
+    """The best recipe of these runs; of those that are as near to it as nothing, the one that predicts fastest."""
+    (best, top), *others = rank(rows)
     if not others:
         return Winner(best)
-    one, other = ({row["corpus"]: row["dev"] for row in rows if row["recipe"] == name} for name in (best, others[0]))
+    costs = {row["recipe"]: cost for row in rows if (cost := row["cost"]) is not None}
+    near = [name for name, behind in ((best, top), *others) if top - behind <= NEAR and name in costs]
+    first = min(near, key=costs.__getitem__) if best in near else best
+    second = others[0][0] if first == best else best
+    one, other = ({row["corpus"]: row["dev"] for row in rows if row["recipe"] == name} for name in (first, second))
     both = one.keys() & other.keys()  # the lead is that on corpora that both have seen
     if not both:
         return Winner(best)
     lead = mean(mean(one[corpus]) - mean(other[corpus]) for corpus in both)
-    error = math.sqrt(sum(stdev(dev[corpus]) ** 2 / len(dev[corpus]) for dev in (one, other) for corpus in both))
-    return Winner(best, others[0], lead, lead <= 2 * error / len(both))
+    error = math.sqrt(sum(squared_error(dev[corpus]) for dev in (one, other) for corpus in both)) / len(both)
+    faster = None if first == best else costs[best] / costs[first]
+    return Winner(first, second, lead, abs(lead) <= 2 * error, faster, frozenset(both))
+
+
+def squared_error(dev: Sequence[float]) -> float:
+    """Of the mean of some seeds; of one seed nobody knows."""
+    return stdev(dev) ** 2 / len(dev) if len(dev) > 1 else math.inf
 
 
 def weights_of(encoder: str) -> int | None:
@@ -272,7 +298,7 @@ def kept() -> tuple[KeptRuns, ...]:
     return tuple(json.loads(resources.files(__package__).joinpath("evidence.json").read_text(encoding="utf-8")))
 
 
-def listing(names: set[str]) -> str:
+def listing(names: Set[str]) -> str:
     """Names with commas and an `and`."""
     *front, last = sorted(names)
     return f"{', '.join(front)} and {last}" if front else last

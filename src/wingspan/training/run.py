@@ -20,6 +20,7 @@ from accelerate import Accelerator
 from rich.console import Console
 
 import wingspan
+from wingspan.box import located
 from wingspan.checkpoint import predictor, read_weights, write_json
 from wingspan.corpora.formats import keep_apart
 from wingspan.corpora.leaks import OnLeak
@@ -35,6 +36,7 @@ from wingspan.recipe import Learner, Recipe, must_recognize, with_teachers
 from wingspan.recipe_json import as_json, flat, override
 from wingspan.recipes import find
 from wingspan.recognizer import Recognizer
+from wingspan.recognizer.exported import GRAPH
 from wingspan.text import Document, corpus_fingerprint
 from wingspan.training import finish as finishing
 from wingspan.training.choice import line_about_size, settings_by_size, settle
@@ -122,15 +124,14 @@ def train(
     refuse_unknown(wingspan.train, unknown)
     chosen = {**(settings or {}), **quick_settings(epochs, batch_size, learning_rate)}
     check_warm_start(start, rename, encoder, chosen)
-    data = corpora_of(train, dev, test, format, corpora)
-    settled = settle(recipe, data, encoder, start)
-    decided = {**settled.settings, **data.settings, **chosen}
+    data, log = corpora_of(train, dev, test, format, corpora), console or Console(quiet=True)
+    decided, reason = decide(recipe, data, encoder, chosen, log, start=start, parts=parts, taught=bool(teachers))
     job = TrainingJob(
-        prepare(settled.recipe, settled.encoder, decided, start, taught=bool(teachers)),
+        decided,
         data,
         Path(output) if output is not None else None,
         seed,
-        settled.reason,
+        reason,
         resume=resume,
         start=start,
         rename=rename or {},
@@ -143,7 +144,7 @@ def train(
         on_leak=on_leak,
         teachers=teachers,
     )
-    return run(job, console or Console(quiet=True))[0]
+    return run(job, log)[0]
 
 
 def quick_settings(epochs: int | None, batch_size: int | None, learning_rate: float | None) -> dict[str, Any]:
@@ -158,12 +159,38 @@ def watched_by_a_person() -> Console | None:
     return console if console.is_terminal or console.is_jupyter else None
 
 
-def check_warm_start(start: object, rename: object, encoder: str | None, settings: Mapping[str, Any]) -> None:
+def check_warm_start(
+    start: str | Path | None, rename: object, encoder: str | None, settings: Mapping[str, Any]
+) -> None:
     """Rejects options that would have no effect with, or without, a model to start from."""
     if start is not None and (encoder is not None or any(key.startswith("encoder.") for key in settings)):
         raise ValueError("--from brings its own encoder; leave out --encoder and --set encoder...")
+    if start is not None and (located(start) / GRAPH).exists():
+        raise ValueError(f"--from: {start} is exported and can only predict; give the model that it was exported from")
     if rename and start is None:
         raise ValueError("--rename gives labels of the --from model other names; give --from MODEL too")
+
+
+def decide(
+    recipe: str | Recipe,
+    data: Corpora,
+    encoder: str | None,
+    settings: Mapping[str, Any],
+    console: Console,
+    *,
+    start: str | Path | None = None,
+    parts: Sequence[str] = (),
+    taught: bool = False,
+) -> tuple[Recipe, str | None]:
+    """The recipe of a training with all its settings, and why `auto` chose it, which the log says first.
+
+    What the user sets wins over what the corpora file sets, and that over what `auto` brings.
+    """
+    settled = settle(recipe, data, encoder, start, parts)
+    if settled.reason is not None:
+        say(console, settled.reason)
+    chosen = {**settled.settings, **data.settings, **settings}
+    return prepare(settled.recipe, settled.encoder, chosen, start, taught=taught), settled.reason
 
 
 def prepare(
@@ -238,8 +265,6 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
     teachers = open_teachers(job.recipe, job.teachers, job.device, job.parts)
     if job.corpora.declared is not None:
         must_recognize(job.recipe, "training on several corpora")
-    if job.reason is not None:
-        say(console, job.reason)
     held_out = {**job.corpora.held_out, **job.held_out}
     handling = handle_leaks(job.corpora.train, held_out, job.on_leak, job.corpora.target)
     for line in (handling.line, *leak_lines(teachers, held_out)):

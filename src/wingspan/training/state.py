@@ -78,12 +78,13 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     if resume and path.is_file():
         before = {"recipe": facts.get("recipe"), **stored_object(path)}  # older runs do not say what they are called
         longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
-        names = [*facts, *(name for name in before if name not in facts)]  # what is gone counts, too
-        for name in names:
-            now, was = facts.get(name), before.get(name)
-            if now != was and not (name == EPOCHS and longer):
-                now, was = ("not there" if value is None else repr(value) for value in (now, was))
+        for name, now in facts.items():
+            if now != before.get(name) and not (name == EPOCHS and longer):
+                now, was = ("not there" if value is None else repr(value) for value in (now, before.get(name)))
                 raise ValueError(f"--resume: {name} is {now} now and was {was}; give the same, or another --output")
+        for name, was in before.items():
+            if was is not None and name not in facts:
+                raise ValueError(f"--resume: {name} was {was!r} and this run has none; give it, or another --output")
     write_json(path, dict(facts))
 
 
