@@ -23,19 +23,25 @@ def markdown(header: str, lines: Iterable[str]) -> str:
     return "\n".join([f"| {header} |", "|---" * (header.count(" | ") + 1) + "|", *(f"| {line} |" for line in lines)])
 
 
-FULL_NAMES = {"minilm": "all-MiniLM-L6-v2", "static:random": "random vectors"}
+FULL_NAMES = {
+    "minilm": "all-MiniLM-L6-v2",
+    "static:random": "random vectors",
+    "base": "a random encoder of base shape",
+    "vectors": "hashed with GloVe",
+    "tok2vec": "spaCy's tok2vec",
+}
 
 
 def told(text: str, *files: str) -> str:
-    """A table, and below it what its trainings were made with: encoder, commit, and seeds where no column has them."""
-    runs = [row for name in files for row in rows(name) if "seed" in row]
-    encoders = {Path(row["encoder"]).name for row in runs}
+    """A table, and below it what it was made with: encoder, commit, and seeds where no column has them."""
+    made = [row for name in files for row in rows(name)]
+    encoders = {Path(row["encoder"]).name for row in made if row.get("encoder")}
     named = {"word vectors" if name.endswith(".npz") else FULL_NAMES.get(name, name) for name in encoders}
-    seeds = listed(sorted({row["seed"] for row in runs}))
-    counted = "" if "| seeds |" in text or "| runs |" in text else f"seeds {seeds}; "
-    commits = dict.fromkeys(f"`{row['commit']}`" for row in runs)
-    about = f"{listed(sorted(named))}; {counted}commit {', '.join(commits)}."
-    return f"{text}\n\n{about}"
+    seeds = listed(sorted({row["seed"] for row in made if "seed" in row}))
+    commits = dict.fromkeys(f"`{row['commit']}`" for row in made if "commit" in row)
+    about = [listed(sorted(named))] if named else []
+    about += [f"seeds {seeds}"] if seeds and "| seeds |" not in text and "| runs |" not in text else []
+    return f"{text}\n\n{'; '.join([*about, f'commit {listed(list(commits))}'])}."
 
 
 def listed(values: Sequence[object]) -> str:

@@ -709,9 +709,27 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "combinations-tested-cnn": ("combinations",),
     "deep-accuracy": ("deep_accuracy",),
     "deep-mpnet": system_tables.MPNET_FILES,
-    "deep-ablations": ("deep_ablations",),
+    "deep-ablations": ("deep_ablations", "deep_accuracy"),  # one of its rows is there
+    "deep-reading": ("deep_accuracy",),
+    "deep-roles": ("deep_accuracy",),
+    "deep-cost": ("deep_span",),
+    "deep-scaling": ("deep_scaling",),
+    "deep-predict": ("deep_predict",),
+    "discontinuous-significance": ("discontinuous",),
+    "discontinuous-intervals": ("discontinuous",),
+    "discontinuous-examples": ("discontinuous",),
+    "compress_generate-writing": ("compress_generate",),
+    "synonyms": ("synonyms",),
+    "bottleneck": ("bottleneck_cost",),
+    "laptop": ("laptop",),
+    "laptop-cost": ("laptop-cost",),
+    "precision": ("precision",),
+    "training-speed": ("training_speed",),
+    "throughput": ("throughput",),
+    "throughput-gpu": ("throughput-gpu",),
+    "recurrent-spans": ("recurrent_spans",),
 }
-"""The result files of tables of trainings, for the line below them."""
+"""The result files of tables, for the line below them."""
 
 
 def filled(text: str) -> str:
