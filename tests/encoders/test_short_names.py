@@ -93,6 +93,14 @@ def test_what_cannot_be_loaded_is_one_sentence(harm, folder, tmp_path):
     assert not (harmed / "was-run").exists()
 
 
+def test_pickled_weights_are_refused_with_the_way_to_write_others(folder, tmp_path):
+    harmed = tmp_path / "harmed"
+    shutil.copytree(folder, harmed)
+    pickled_weights(harmed)
+    with pytest.raises(ValueError, match=r"no model\.safetensors; .*save_pretrained"):
+        PretrainedEncoder(name=str(harmed))
+
+
 @pytest.mark.parametrize("name", ["/no/such/folder", "no such name", "nobody/nothing"])
 def test_a_name_that_is_nowhere_is_one_sentence(name, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

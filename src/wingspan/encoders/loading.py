@@ -189,7 +189,7 @@ def base_weights(folder: Path) -> dict[str, Tensor]:
     names = {"model.safetensors"}
     if not (folder / "model.safetensors").is_file():
         if not (folder / INDEX).is_file():
-            raise ValueError("it has no model.safetensors")
+            raise ValueError("it has no model.safetensors; AutoModel's save_pretrained of transformers writes one")
         names = set(stored_object(folder / INDEX)["weight_map"].values())
     weights: dict[str, Tensor] = {}
     for name in sorted(names):
