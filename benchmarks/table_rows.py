@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -25,6 +25,7 @@ def markdown(header: str, lines: Iterable[str]) -> str:
 
 FULL_NAMES = {
     "minilm": "all-MiniLM-L6-v2",
+    "MiniLM": "all-MiniLM-L6-v2",
     "static:random": "random vectors",
     "base": "a random encoder of base shape",
     "vectors": "hashed with GloVe",
@@ -32,16 +33,19 @@ FULL_NAMES = {
 }
 
 
-def told(text: str, *files: str) -> str:
-    """A table, and below it what it was made with: encoder, commit, and seeds where no column has them."""
-    made = [row for name in files for row in rows(name)]
+def told(text: str, made: Sequence[Mapping[str, Any]]) -> str:
+    """A table, and below it what it was made with: encoder, commits, and seeds where no column has them."""
     encoders = {Path(row["encoder"]).name for row in made if row.get("encoder")}
     named = {"word vectors" if name.endswith(".npz") else FULL_NAMES.get(name, name) for name in encoders}
-    seeds = listed(sorted({row["seed"] for row in made if "seed" in row}))
-    commits = dict.fromkeys(f"`{row['commit']}`" for row in made if "commit" in row)
     about = [listed(sorted(named))] if named else []
-    about += [f"seeds {seeds}"] if seeds and "| seeds |" not in text and "| runs |" not in text else []
-    return f"{text}\n\n{'; '.join([*about, f'commit {listed(list(commits))}'])}."
+    seeds = sorted({row["seed"] for row in made if "seed" in row})
+    if seeds and "| seeds |" not in text and "| runs |" not in text:
+        about.append(f"seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}")
+    compared = [row for row in made if "against" in row]
+    for what, some in (("commit", [row for row in made if "against" not in row]), ("compared with commit", compared)):
+        commits = dict.fromkeys(f"`{row['commit']}`" for row in some if row.get("commit"))
+        about += [f"{what} {listed(list(commits))}"] if commits else []
+    return f"{text}\n\n{'; '.join(about)}." if about else text
 
 
 def listed(values: Sequence[object]) -> str:

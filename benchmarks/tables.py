@@ -56,6 +56,7 @@ TABLE_4 = {
     "baseline": "Baseline",
     "supvib-beta-0": "SupVIB₀",
     "supvib": "SupVIB",
+    "supvib-proposals": "SupVIB, proposals",
     "supvib-spanreco": "SupVIB + SpanReco",
     "all": "All",
     "all-shared-spread": "All, shared σ",
@@ -704,15 +705,15 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "discontinuous-bundled": ("discontinuous-bundled",),
     "typed-spans": ("typed_spans",),
     "combinations": ("combinations",),
-    "combinations-added": ("combinations",),
-    "combinations-tested": ("combinations",),
-    "combinations-tested-cnn": ("combinations",),
+    "combinations-added": ("combinations", "combinations-significance"),
+    "combinations-tested": ("combinations", "combinations-significance"),
+    "combinations-tested-cnn": ("combinations", "combinations-significance"),
     "deep-accuracy": ("deep_accuracy",),
     "deep-mpnet": system_tables.MPNET_FILES,
     "deep-ablations": ("deep_ablations", "deep_accuracy"),  # one of its rows is there
     "deep-reading": ("deep_accuracy",),
     "deep-roles": ("deep_accuracy",),
-    "deep-cost": ("deep_span",),
+    "deep-cost": ("deep_span", "deep_accuracy"),  # its last column
     "deep-scaling": ("deep_scaling",),
     "deep-predict": ("deep_predict",),
     "discontinuous-significance": ("discontinuous",),
@@ -728,15 +729,33 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "throughput": ("throughput",),
     "throughput-gpu": ("throughput-gpu",),
     "recurrent-spans": ("recurrent_spans",),
+    "long-documents": ("throughput",),
+    "segmenting": ("segmenting",),
+    "evaluation": ("evaluation",),
+    "onnx": ("onnx",),
+    "splitters": ("splitters",),
+    "tuning": ("tuning",),
+    "partial-annotation": ("partial_annotation",),
 }
 """The result files of tables, for the line below them."""
+SYSTEMS_OF = {
+    "combinations-tested": {system_tables.CHOSEN, *system_tables.PAPERS},
+    "combinations-tested-cnn": {"deep_span/biaffine-cnn", *system_tables.PAPERS},
+}
+"""Of tables that show some of the systems in their files, which ones."""
+
+
+def made_of(name: str) -> list[dict[str, Any]]:
+    """The lines that a table is made of."""
+    found = [row for file in MADE_OF.get(name, ()) for row in rows(file)]
+    return [row for row in found if name not in SYSTEMS_OF or row.get("recipe", row.get("system")) in SYSTEMS_OF[name]]
 
 
 def filled(text: str) -> str:
     """A document with every marked table as the results have it now."""
     for name, table in TABLES.items():
         pattern = re.compile(rf"(<!-- results:{name} -->\n).*?(<!-- /results -->)", re.DOTALL)
-        made = told(table(), *MADE_OF[name]) if name in MADE_OF else table()
+        made = told(table(), made_of(name))
         text = pattern.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)
     return text
 

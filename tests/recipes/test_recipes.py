@@ -69,7 +69,8 @@ def test_recipe_to_json_and_back(name):
     assert as_json(from_json(record)) == record
 
 
-SPAN_RECIPES = [name for name in EVERY if "tags" not in find(name).terms]
+# what links join cannot be read from tags; discontinuous/bundled is read from links
+SPAN_RECIPES = [name for name in EVERY if not {"tags", "links"} & find(name).terms.keys()]
 TAGGERS = [name for name in EVERY if "spans" not in find(name).terms]
 
 
@@ -128,3 +129,13 @@ def test_what_only_trains_is_not_saved(tmp_path):
     model = wingspan.train(recipe, train=train_documents(4), device="cpu")
     assert "extra" in model.learner.objectives
     assert set(predictor(model.learner).objectives) == {"spans"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["deep_span/biaffine-rotary", "deep_span/biaffine-cnn", "deep_span/biaffine-pooled-cnn", "bundling/bl-span-cnn"],
+)
+def test_a_variant_that_no_paper_has_does_not_pass_for_its_system(name):
+    """Logs and model cards cite it; `auto` chooses two of these."""
+    assert find(name).paper != find(name.partition("/")[0]).paper
+    assert find(name).name == name

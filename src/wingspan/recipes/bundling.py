@@ -61,9 +61,14 @@ def seq(crf: bool = False) -> Recipe:
     )
 
 
-def bl_span(vectors: Part = HYBRID, crf: bool = False, alpha: float = 0.1, name: str = "bl-span") -> Recipe:
+def bl_span(vectors: Part = HYBRID, crf: bool = False, alpha: float = 0.1) -> Recipe:
     """BL-SpanNER: trained together, read from the spans."""
-    return replace(bundle(span(vectors), alpha, crf=crf), name=f"bundling/{name}")
+    return replace(bundle(span(vectors), alpha, crf=crf), name="bundling/bl-span")
+
+
+def bl_span_cnn() -> Recipe:
+    """Not the paper's: BL-SpanNER with convolutions over its spans."""
+    return replace(bl_span(CONVOLVED), name="bundling/bl-span-cnn", paper=f"convolutions over the spans of {CITATION}")
 
 
 def bl_seq(vectors: Part = HYBRID, crf: bool = False, alpha: float = 0.1) -> Recipe:
@@ -134,7 +139,7 @@ variants: dict[str, Callable[[], Recipe]] = {
     "bl-span-crf": partial(bl_span, crf=True),
     "bl-span-boundary": partial(bl_span, BOUNDARY),
     "bl-span-pooling": partial(bl_span, POOLING),
-    "bl-span-cnn": partial(bl_span, CONVOLVED, name="bl-span-cnn"),
+    "bl-span-cnn": bl_span_cnn,
     "paper": paper,
     "paper-seq": partial(paper, read_with="tags"),
     "paper-span-alone": partial(paper_alone, "spans"),

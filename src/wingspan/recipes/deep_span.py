@@ -23,6 +23,7 @@ from wingspan.spans.deep import DeepSpans
 from wingspan.spans.pooled import PooledSpans
 
 CITATION = "Zhu, Liu and Li, 2023: Deep Span Representations for Named Entity Recognition (DSpERT), Findings of ACL"
+CNN_NER = "Yan et al., 2023: An Embarrassingly Easy but Strong Baseline for Nested Named Entity Recognition, ACL"
 
 # a deviation of 0.07 is that of Kaiming's 425 x 300 weights, and close to Xavier's of the class scores
 HEAD: Part = partial(FeedForwardHead, hidden=(300,), dropout=0.2, input_dropout=0.4, spread=0.07)
@@ -54,16 +55,28 @@ def recipe(
     )
 
 
-def biaffine(spans: Part = partial(BiaffineSpans), name: str = "biaffine") -> Recipe:
+def biaffine(
+    spans: Part = partial(BiaffineSpans), name: str = "biaffine", paper: str = f"the baseline of {CITATION}"
+) -> Recipe:
     """The classic baseline: its span vector holds all products of start and end, so its head is one linear layer."""
-    return replace(recipe(name=name), spans=spans, head=partial(FeedForwardHead))
+    return replace(recipe(name=name), paper=paper, spans=spans, head=partial(FeedForwardHead))
+
+
+def rotary() -> Recipe:
+    """Not the paper's: biaffine spans that know how far apart their borders are."""
+    return biaffine(partial(RotaryBiaffineSpans), "biaffine-rotary", f"rotary positions in the baseline of {CITATION}")
+
+
+def cnn() -> Recipe:
+    """Not the paper's: convolutions over biaffine spans."""
+    return biaffine(partial(ConvolvedSpans, around=partial(BiaffineSpans)), "biaffine-cnn", f"after {CNN_NER}")
 
 
 def pooled_cnn() -> Recipe:
     """Not the paper's: convolutions over biaffine spans with rotary positions and pooled ones beside them."""
     pooled = partial(PooledSpans, views=("max",), dropout=0.2)
     spans = partial(ConvolvedSpans, around=partial(RotaryBiaffineSpans), beside=pooled)
-    return biaffine(spans, "biaffine-pooled-cnn")
+    return biaffine(spans, "biaffine-pooled-cnn", f"our own, biaffine and pooled spans together, after {CNN_NER}")
 
 
 def proposals(of: Callable[[], Recipe], name: str) -> Recipe:
@@ -131,8 +144,8 @@ variants: dict[str, Callable[[], Recipe]] = {
     "share-weights": partial(recipe, partial(DeepSpans, share_weights=True), "share-weights", share_weights=True),
     "no-smoothing": partial(recipe, DEEP, "no-smoothing", smoothing=0.0),
     "biaffine": biaffine,
-    "biaffine-rotary": partial(biaffine, partial(RotaryBiaffineSpans), "biaffine-rotary"),
-    "biaffine-cnn": partial(biaffine, partial(ConvolvedSpans, around=partial(BiaffineSpans)), "biaffine-cnn"),
+    "biaffine-rotary": rotary,
+    "biaffine-cnn": cnn,
     "biaffine-pooled-cnn": pooled_cnn,
     "biaffine-proposals": partial(proposals, biaffine, "biaffine-proposals"),
     "paper": paper,
