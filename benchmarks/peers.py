@@ -550,12 +550,13 @@ def caption(lines: Sequence[Row]) -> str:
     costs = [line["cost"] for line in lines if line["cost"]]
     commits = ", ".join(dict.fromkeys(f"`{one['commit']}`" for one in [*some, *costs]))
     devices = ", ".join(dict.fromkeys(one["device"] for one in some if "device" in one))
-    threads = ", ".join(dict.fromkeys(str(cost["threads"]) for cost in costs))
+    how = "{threads} threads: {timed_training} sentences in {timed_epochs} epochs trained, {texts} predicted"
+    cost = ", or ".join(dict.fromkeys(how.format(**cost, texts=cost["turns"]["texts"]) for cost in costs))
     return (
         f"{row['encoder']} in float32; the first {train} training sentences, {row['epochs']} epochs in "
         f"batches of {row['batch_size']}, spans of up to {row['width']} words, scored on {test} test sentences; "
         f"seeds: {seeds}{f'; F1 with {devices}' if devices else ''}"
-        f"{f'; cost with {threads} threads' if costs else ''}; commit {commits}."
+        f"{f'; cost with {cost}' if costs else ''}; commit {commits}."
     )
 
 
@@ -603,10 +604,10 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--width", type=int, default=8, help="words of the widest span, for all that have spans")
     parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--timed", type=int, default=160, help="test sentences whose prediction is timed")
-    parser.add_argument("--timed-training", type=int, default=300, help="sentences of the training that is timed")
-    parser.add_argument("--timed-epochs", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--timed", type=int, default=100, help="test sentences whose prediction is timed")
+    parser.add_argument("--timed-training", type=int, default=200, help="sentences of the training that is timed")
+    parser.add_argument("--timed-epochs", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=1800, help="seconds after which a run is given up")
     parser.add_argument("--commit", default="unknown")

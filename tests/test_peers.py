@@ -97,9 +97,10 @@ def test_dev_chooses_the_rate_whose_test_scores_are_shown(scripts):
     peers, _ = scripts
     runs = [(1e-4, 1, 50, 90), (5e-4, 1, 60, 40), (5e-4, 2, 62, 44)]
     rows = [line("accuracy", "Flair", rate=r, seed=s, dev={"f1": d}, test={"f1": t}) for r, s, d, t in runs]
-    turns = {"ratio": 1.5}
     cost = {
-        "turns": turns,
+        "turns": {"ratio": 1.5, "texts": 9},
+        "timed_training": 7,
+        "timed_epochs": 3,
         "training_cpu_seconds": 70.0,
         "peak_mb": 500,
         "training_peak_mb": 900,
@@ -112,7 +113,7 @@ def test_dev_chooses_the_rate_whose_test_scores_are_shown(scripts):
     assert peers.text_of(eznlp).endswith("eznlp                pip cannot install it")
     caption = peers.caption([flair, eznlp])
     assert "mini in float32; the first 6 training sentences, 3 epochs in batches of 8" in caption
-    assert "seeds: 2; cost with 2 threads; commit `abc`." in caption
+    assert "seeds: 2; cost with 2 threads: 7 sentences in 3 epochs trained, 9 predicted; commit `abc`." in caption
 
 
 def test_a_system_that_was_only_timed_has_its_cost_and_no_score(scripts):
