@@ -71,6 +71,20 @@ def test_a_single_mark_at_the_top_is_no_group(tmp_path: Path, content: str, grou
     assert [document.group for document in read(file(tmp_path, content), Problems())] == groups
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("#\tO\n\n", [["#"]]),
+        ("# made by hand\n#one\tB-X\n#two\tO\n\n#three\tO\n", [["#one", "#two"], ["#three"]]),
+        ("# made by hand\n# 2\tpeople\n", []),
+        ("# O\n", []),  # without a tab it is a comment
+    ],
+)
+def test_all_words_may_start_with_a_hash(tmp_path: Path, content: str, words: list[list[str]]) -> None:
+    documents = list(read(file(tmp_path, content), Problems()))
+    assert [[d.text[start:end] for start, end in d.words or ()] for d in documents] == words
+
+
 def test_germeval_has_an_index_comments_and_two_layers(tmp_path: Path) -> None:
     problems = Problems()
     documents = list(read(file(tmp_path, GERMEVAL, "de.tsv"), problems))

@@ -236,6 +236,8 @@ class _ColumnValues:
 def _find_columns(path: Path) -> ConllColumns | None:
     """The columns of a file, or None if it has no words."""
     tabs, values, marked = _survey(path)
+    if not values:
+        tabs, values, marked = _survey(path, hashes=True)
     while len(values) > 1 and values[-1].empty:
         values.pop()
     width = len(values)
@@ -295,8 +297,12 @@ def _split(line: str, tabs: bool) -> list[str]:
     return line.split("\t") if tabs else _SPACES.split(line.strip(" \t"))
 
 
-def _survey(path: Path) -> tuple[bool, list[_ColumnValues], bool]:
-    """Whether tabs divide the columns, the values of the columns of most lines, and whether marks divide the file."""
+def _survey(path: Path, hashes: bool = False) -> tuple[bool, list[_ColumnValues], bool]:
+    """Whether tabs divide the columns, the values of the columns of most lines, and whether marks divide the file.
+
+    A line that starts with # may be a comment or a word. With `hashes` those count that end with a tag, for files in
+    which all words start so.
+    """
     tabs: bool | None = None
     marks, marked = 0, False
     by_width: dict[int, list[_ColumnValues]] = {}
@@ -310,7 +316,7 @@ def _survey(path: Path) -> tuple[bool, list[_ColumnValues], bool]:
             marked |= bool(marks or lines)  # something is before it
             marks += 1
             continue
-        if line.startswith("#"):  # a word may start with #, but never all words do
+        if line.startswith("#") and not (hashes and "\t" in line and is_tag(line.rstrip("\t").split("\t")[-1])):
             continue
         if tabs is None:
             tabs = "\t" in line
