@@ -56,7 +56,7 @@ def by_article(sentences: list[Any], folder: Path, part: str) -> list[Any]:
     grouped, article, rest = [], "", ""  # what is left of the article that is being read
     for sentence in sentences:
         own = letters_of(sentence.text)
-        if not rest:
+        if own and not rest:  # signs alone are of the article that is being read
             article = next((name for name, text in unread.items() if text.startswith(own)), "")
             rest = unread.pop(article, "")
         if not rest.startswith(own):

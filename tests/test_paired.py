@@ -38,6 +38,11 @@ def test_sentences_are_grouped_by_the_article_that_they_are_of(by_article, folde
     assert [sentence.group for sentence in found] == ["7", "7", "3", "3", "3"]
 
 
+def test_a_sentence_of_signs_stays_in_its_article(by_article, folder):
+    found = by_article(sentences("Low dose .", "It helped ( p < 0.05 ) .", "* *", "Low dose ."), folder, "test")
+    assert [sentence.group for sentence in found] == ["7", "7", "7", "3"]
+
+
 def test_known_groups_stay_and_nothing_is_guessed_without_whole_texts(by_article, folder, tmp_path_factory):
     known = sentences("Something else .", group="9")
     assert by_article(known, folder, "test") == known
