@@ -6,8 +6,7 @@ Only runs of equal epochs, batches and rates are compared: on a corpus with an e
 Runs of equal settings are one row, whenever they were made, and of several settings those count whose mean on dev is
 best, of those with three seeds or more. They are kept with the row, since `auto` trains with them. Where entities are
 in pieces, the F1 of these counts, since a recipe that ignores them is hardly worse overall. For long entities only
-recipes count that have no ceiling on width. What a prediction costs on a CPU is from `throughput.py` and, for deep
-spans that it has not timed, from `deep_span.py`.
+recipes count that have no ceiling on width. What a prediction costs on a CPU is from `throughput.py`.
 """
 
 from __future__ import annotations
@@ -75,16 +74,10 @@ def score(row: dict[str, Any]) -> float:
 
 
 def costs() -> dict[str, float]:
-    """Predictions of texts on a CPU by recipe, times the bare encoder's: the newest of each."""
-    found: dict[str, float] = {}
-    for line in (RESULTS / "deep_predict.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        found[row["row"]] = row["ratio"]
-    for line in (RESULTS / "throughput.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        if row["ratio"] is not None and " texts, " in row["name"] and not row["name"].endswith("before"):
-            found[row["name"].split(", ")[2]] = row["ratio"]
-    return found
+    """Predictions of texts on a CPU by recipe, times the bare encoder's, as measured in one call."""
+    lines = (RESULTS / "throughput-recipes.jsonl").read_text(encoding="utf-8").splitlines()
+    names = {row["name"]: row["ratio"] for row in map(json.loads, lines)}
+    return {name.split(", ")[2]: ratio for name, ratio in names.items() if " texts, " in name}
 
 
 def collect(results: Path = RESULTS) -> list[KeptRuns]:

@@ -23,7 +23,7 @@ import scale_tables
 import system_tables
 import vector_tables
 from table_rows import markdown, rows, spread, told
-from wingspan.training.choice import first_of, kept, nearest, weights_of
+from wingspan.training.choice import UNKNOWN_WEIGHTS, first_of, kept, nearest, weights_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -254,6 +254,18 @@ def splitters() -> str:
 def throughput() -> str:
     """The cost of prediction over the bare encoder."""
     return ends_to_ends("throughput")
+
+
+def throughput_recipes() -> str:
+    """The same for every kind of recipe, of one call."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows("throughput-recipes"):
+        found.setdefault(row["name"].split(", ")[2], {})["texts" if " texts, " in row["name"] else "words"] = row
+    lines = []
+    for recipe, kinds in found.items():
+        ratios = (f"×{row['ratio']:.2f} ({row['spread'][0]:.2f} to {row['spread'][1]:.2f})" for row in kinds.values())
+        lines.append(f"`{recipe}` | {' | '.join(ratios)} | {kinds['texts']['sentences_per_second']}")
+    return markdown("recipe | texts, times the floor | words | texts a second", lines)
 
 
 def throughput_gpu() -> str:
@@ -543,7 +555,7 @@ def choices() -> str:
     for kind, words in KINDS_OF_DATA.items():
         cells = [words]
         for encoder in encoders:
-            found = nearest([row for row in kept() if row["kind"] == kind], weights_of(encoder) or 0)
+            found = nearest([row for row in kept() if row["kind"] == kind], weights_of(encoder) or UNKNOWN_WEIGHTS)
             winner = first_of(found)
             chance = ", may be chance" if winner.chance else ""
             measured = "" if found[0]["encoder"] == encoder else f"; measured with {found[0]['encoder']}"
@@ -628,6 +640,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluation": evaluation,
     "training-speed": training_speed,
     "throughput": throughput,
+    "throughput-recipes": throughput_recipes,
     "throughput-gpu": throughput_gpu,
     "long-documents": long_documents,
     "laptop-cost": laptop_cost,
@@ -727,6 +740,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "precision": ("precision",),
     "training-speed": ("training_speed",),
     "throughput": ("throughput",),
+    "throughput-recipes": ("throughput-recipes",),
     "throughput-gpu": ("throughput-gpu",),
     "recurrent-spans": ("recurrent_spans",),
     "long-documents": ("throughput",),
