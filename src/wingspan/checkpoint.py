@@ -6,6 +6,7 @@ Everything is written under temporary names and then renamed: a full disk or a k
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,12 @@ def recipe_of(folder: Path, parts: Sequence[str] = ()) -> Recipe:
     recipe = from_json(saved.get("recipe"), parts)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{folder / 'recipe.json'}: holds no recipe; save the model again")
-    return recipe
+    return replace(recipe, name=on_a_line(recipe.name), paper=on_a_line(recipe.paper))
+
+
+def on_a_line(text: str) -> str:
+    """Without line ends and control characters: logs and cards show what a folder calls its recipe."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def download(name: str, revision: str | None) -> Path:

@@ -360,13 +360,13 @@ def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0)
 
 
 def without_teachers(recipe: Recipe) -> Recipe:
-    """The recipe that `with_teachers` was given."""
+    """The other losses with the weights that they have: their sum is smaller, which Adam does not see."""
     if "teachers" not in recipe.terms:
         return recipe
-    share = 1 - recipe.terms["teachers"].weight
     rest = {name: term for name, term in recipe.terms.items() if name != "teachers"}
-    whole = {name: replace(term, weight=term.weight / share) for name, term in rest.items()} if share > 0 else rest
-    return replace(recipe, terms=whole)
+    if not any(term.weight for term in rest.values()):
+        raise ValueError(f"recipe {recipe.name!r} learns from teachers alone; give them with --teacher")
+    return replace(recipe, terms=rest)
 
 
 def bundle(

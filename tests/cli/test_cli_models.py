@@ -55,7 +55,7 @@ def test_train_predict_evaluate_info(shell, tmp_path):
 def test_auto_brings_its_settings_and_goes_on_from_a_model(shell, tmp_path, monkeypatch):
     asked = []
 
-    def settled(recipe, corpora, encoder, start, parts):
+    def settled(recipe, corpora, encoder, start, parts, *, taught):
         asked.append((recipe, encoder, start, tuple(parts)))
         return Settled("bundling/span", None if start else "hashed", "auto: so.", {"train.clip": "2.5"})
 

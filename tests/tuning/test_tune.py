@@ -71,6 +71,16 @@ def test_auto_is_named_and_what_it_brings_can_be_searched(tmp_path, folders):
     assert "encoder.word_dropout" not in space
 
 
+def test_a_study_goes_on_only_with_the_settings_that_auto_brought_before(tmp_path, monkeypatch):
+    brought = {"train.clip": "2.5"}
+    monkeypatch.setattr(search, "settle", lambda *_: Settled("bundling/span", "hashed", "auto: so.", dict(brought)))
+    asked = request(tmp_path, recipe="auto", trials=1)
+    tune(asked, QUIET)
+    brought["train.clip"] = "3.5"
+    with pytest.raises(ValueError, match="was made with another settings"):
+        tune(asked, QUIET)
+
+
 def test_what_auto_brings_is_in_every_trial_and_in_what_is_found(tmp_path, monkeypatch):
     settled = Settled("bundling/span", "hashed", "auto: so.", {"train.clip": "2.5"})
     tried, prepare = [], search.prepare

@@ -98,8 +98,9 @@ def walk(lstm: nn.LSTM, entered: Tensor, place: Tensor, going: Sequence[int], di
 def rows_of(table: Tensor, places: Sequence[Tensor], counts: Sequence[int]) -> Iterable[Tensor]:
     """The rows at lists of `counts` places; a place beyond the table is its end.  (P, D), (N,) -> (N, D) each"""
     ends = [place.clamp(0, table.shape[0] - 1) for place in places]
-    if not torch.is_grad_enabled():
+    few = sum(counts) < len(counts) * table.shape[0]
+    if not (few and torch.is_grad_enabled()):
         return (table.index_select(0, place) for place in ends)  # no more of them in memory than needed
-    # at once: the gradient of each choice is as large as the table, so there had better be one
+    # at once: the gradient of each choice is as large as the table, which is more than all that is chosen
     every: tuple[Tensor, ...] = table.index_select(0, torch.cat(ends)).split(list(counts))
     return every

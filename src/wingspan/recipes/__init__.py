@@ -30,6 +30,8 @@ def find(name: str) -> Recipe:
             raise ValueError(f"{name}: recipe() must return a wingspan.recipe.Recipe, not {type(recipe).__name__}")
         return recipe
     base, _, variant = name.partition("/")
+    if base == "auto" and variant:
+        raise ValueError(f"auto has no variant {variant!r}: it chooses among all recipes; give auto, or name one")
     system = _system(base)
     known = variants(system)
     if variant not in known:

@@ -24,8 +24,9 @@ from wingspan.box import located
 from wingspan.checkpoint import download, recipe_of
 from wingspan.corpora.statistics import Statistics, describe
 from wingspan.encoders import Encoder
-from wingspan.encoders.loading import fetch, locate
+from wingspan.encoders.loading import check_folder, fetch, locate
 from wingspan.encoders.pretrained import PretrainedEncoder
+from wingspan.files import stored_object
 from wingspan.layers.bert_blocks import FAMILIES
 from wingspan.recipe import Part, Recipe, without_teachers
 from wingspan.recipes import find
@@ -103,57 +104,64 @@ def settle(
     encoder: str | None,
     start: str | Path | None = None,
     parts: Sequence[str] = (),
+    *,
+    taught: bool = False,
 ) -> Settled:
     """The recipe itself, or what `auto` stands for: that of the model `start`, if there is one to go on from."""
     if recipe != "auto":
         return Settled(recipe, encoder)
     if start is not None:
-        own = as_trained(start, parts)
+        own = as_trained(start, parts, taught=taught)
         return Settled(own, None, f"auto: {start} was trained as {own.name}, and goes on with the same settings.")
     trained = [corpus for corpus in corpora.plan.corpora if corpus.training] if corpora.plan is not None else []
     return choose(describe(corpora.train), len(trained), encoder)
 
 
-def as_trained(model: str | Path, parts: Sequence[str] = ()) -> Recipe:
-    """The recipe that a model was trained with, open again for what new documents need, and without its teachers."""
+def as_trained(model: str | Path, parts: Sequence[str] = (), *, taught: bool = False) -> Recipe:
+    """The recipe that a model was trained with, open again for what new documents need.
+
+    Its teachers are gone, unless this training is `taught`, too.
+    """
     folder = located(model)
-    folder = folder if folder.is_dir() else download(str(model), None)
-    return replace(without_teachers(recipe_of(folder, parts)), max_width="auto", overlap="auto")
+    recipe = recipe_of(folder if folder.is_dir() else download(str(model), None), parts)
+    return replace(recipe if taught else without_teachers(recipe), max_width="auto", overlap="auto")
 
 
 def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Sequence[KeptRuns] | None = None) -> Settled:
     """The recipe for a corpus with these figures, or for several of them."""
     kind, seen = kind_of(found, corpora)
+    named = encoder or "hashed"
+    pretrained = named != "hashed" and not named.startswith("static:")
     if kind != "discontinuous" and found.discontinuous:
-        seen += f"; {found.discontinuous:,} are in pieces, which only discontinuous finds"
-    if encoder is None or encoder == "hashed" or encoder.startswith("static:"):
+        finder = "discontinuous" if pretrained else FROM_SCRATCH["discontinuous"]
+        seen += f"; {counted(found.discontinuous, 'entity', 'entities')} in pieces will be missed, which {finder} finds"
+    if not pretrained:
         recipe = FROM_SCRATCH[kind]
         advice = "; --encoder minilm, or a larger one, finds more" if encoder is None else ""
-        return Settled(
-            recipe, encoder or "hashed", f"auto: {seen}. No pretrained encoder, so {recipe}, which needs none{advice}."
-        )
-    size = weights_of(encoder)
+        return Settled(recipe, named, f"auto: {seen}. No pretrained encoder, so {recipe}, which needs none{advice}.")
+    size = weights_of(named)
     rows = nearest([row for row in evidence or kept() if row["kind"] == kind], size or UNKNOWN_WEIGHTS)
-    if config_of(encoder).get("model_type", BLOCKS[0]) not in BLOCKS:
+    if config_of(named).get("model_type", BLOCKS[0]) not in BLOCKS:
         rows = [row for row in rows if not made_with(find(row["recipe"]).spans, DeepSpans)]
     winner = first_of(rows)
     its = [row for row in rows if row["recipe"] == winner.recipe]
     of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
     chance = ", which may be chance" if winner.chance else ""
-    ahead, how = "", "best"
+    lead, faster = "", ""
     ran_on = frozenset(row["corpus"] for row in its)
     there = f" on {listing(winner.on)}" if frozenset() < winner.on < ran_on else ""
     if winner.faster is not None:
-        behind = f"{-winner.lead:.2f} F1{of_pieces} behind {winner.second}{there}{chance}"
-        how = f"{behind}, and predicts {winner.faster:.1f} times as fast,"
+        lead = f", {-winner.lead:.2f} F1{of_pieces} behind {winner.second}{there}{chance}"
+        faster = f", but predicts {winner.faster:.1f} times as fast on a CPU"
     elif winner.second is not None:
-        ahead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{there}{chance}"
-    assumed = "" if size else f" (the size of {encoder} is not known)"
-    measured = f"{winner.recipe} was {how} on dev of {listing(ran_on)} with {rows[0]['encoder']}"
+        lead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{there}{chance}"
+    assumed = "" if size else f" (the size of {named} is not known)"
+    place = "next to the best" if faster else "best"
+    measured = f"{winner.recipe} was {place} on dev of {listing(ran_on)} with {rows[0]['encoder']}"
     settings = dict(set.intersection(*(set(row["settings"].items()) for row in its)))
     as_there = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
     also = f" Set as there, unless you do: {as_there}." if settings else ""
-    return Settled(winner.recipe, encoder, f"auto: {seen}. {measured}{assumed}{ahead}.{also}", settings)
+    return Settled(winner.recipe, named, f"auto: {seen}. {measured}{assumed}{lead}{faster}.{also}", settings)
 
 
 def made_with(part: Any, kind: type) -> bool:
@@ -240,19 +248,21 @@ def weights_of(encoder: str) -> int | None:
     if encoder in known:
         return known[encoder]
     config = config_of(encoder)
-    size, layers = ([config[name] for name in names if isinstance(config.get(name), int)] for names in (SIZES, LAYERS))
-    return block_weights(size[0], layers[0]) if size and layers else None
+    size, layers = (next((config[name] for name in names if name in config), None) for names in (SIZES, LAYERS))
+    if not (isinstance(size, int) and isinstance(layers, int) and size > 0 and layers > 0):
+        return None
+    return block_weights(size, layers)
 
 
 def config_of(encoder: str) -> dict[str, Any]:
-    """An encoder's configuration; empty where it cannot be had."""
+    """An encoder's configuration; empty where it cannot be had, of which loading says why."""
     where = Path(locate(encoder))
     try:
         folder = where if where.is_dir() else fetch(str(where), None, ["config.json"])
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        check_folder(folder)
+        return stored_object(folder / "config.json")
     except (OSError, ValueError, HfHubHTTPError):
         return {}
-    return config if isinstance(config, dict) else {}
 
 
 def settings_by_size(recipe: str, encoder: Part, start: str | Path | None = None) -> dict[str, str]:

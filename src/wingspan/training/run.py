@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Never
 
 import torch
@@ -186,11 +187,12 @@ def decide(
 
     What the user sets wins over what the corpora file sets, and that over what `auto` brings.
     """
-    settled = settle(recipe, data, encoder, start, parts)
+    settled = settle(recipe, data, encoder, start, parts, taught=taught)
     if settled.reason is not None:
         say(console, settled.reason)
-    chosen = {**settled.settings, **data.settings, **settings}
-    return prepare(settled.recipe, settled.encoder, chosen, start, taught=taught), settled.reason
+    given = {**data.settings, **settings}
+    ready = prepare(settled.recipe, settled.encoder, given, start, taught=taught, brought=settled.settings)
+    return ready, settled.reason
 
 
 def prepare(
@@ -200,20 +202,24 @@ def prepare(
     start: str | Path | None = None,
     *,
     taught: bool = False,
+    brought: Mapping[str, str] = MappingProxyType({}),
 ) -> Recipe:
     """The recipe with the encoder and settings of this run, and those for its encoder's size where none are given.
 
-    One that is `taught` gets a term for that.
+    Settings that `auto` has `brought` are the recipe's own. One that is `taught` gets a term for that, which leaves the
+    other losses in proportion.
     """
     chosen = find(recipe) if isinstance(recipe, str) else recipe
-    if taught and "teachers" not in chosen.terms:
-        chosen = with_teachers(chosen)
     if encoder is not None:
         chosen = with_encoder(chosen, encoder)
+    for key, value in brought.items():
+        chosen = override(chosen, key, value)
+    if taught and "teachers" not in chosen.terms:
+        chosen = with_teachers(chosen)
     for key, value in settings.items():
         chosen = override(chosen, key, str(value))
     for key, value in settings_by_size(recipe, chosen.encoder, start).items() if isinstance(recipe, str) else ():
-        if key not in settings:
+        if key not in settings and key not in brought:
             chosen = override(chosen, key, value)
     return chosen
 

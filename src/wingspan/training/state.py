@@ -84,7 +84,10 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
                 raise ValueError(f"--resume: {name} is {now} now and was {was}; give the same, or another --output")
         for name, was in before.items():
             if was is not None and name not in facts:
-                raise ValueError(f"--resume: {name} was {was!r} and this run has none; give it, or another --output")
+                raise ValueError(
+                    f"--resume: {name} was {was!r} and this run has none; give it, or another "
+                    "--output if there is no such setting any more"
+                )
     write_json(path, dict(facts))
 
 
