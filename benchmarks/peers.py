@@ -484,13 +484,13 @@ class Race:
         return any(self.kept(kind, *where, rate=run.rate, seed=run.seed) for kind in ("accuracy", "failed"))
 
     def estimate(self) -> float:
-        """Process-seconds that all runs may take which are not kept."""
-        sizes = sum(len(corpus.train) for corpus in self.corpora.values()) * self.given.epochs / (3000 * 6)
-        runs = len(seeds_of(self.given.seeds)) - 1
-        kept = sum(row["kind"] == "accuracy" for row in self.rows)
-        all_runs = [s.seconds for s in self.systems for _ in range(len(s.rates) + runs)]
-        share = 1 - kept / max(1, len(all_runs) * len(self.corpora))
-        return sizes * sum(all_runs) * share
+        """Process-seconds that the runs of these systems and corpora may take which are not kept."""
+        others = len(seeds_of(self.given.seeds)) - 1
+        seconds = 0.0
+        for corpus, system in ((c, s) for c in self.corpora.values() for s in self.systems):
+            left = len(system.rates) + others - len(self.kept("accuracy", system, corpus))
+            seconds += max(0, left) * system.seconds * len(corpus.train) * self.given.epochs / (3000 * 6)
+        return seconds
 
     def check(self) -> bool:
         """Whether every system trains and predicts here; says of each how long it took, or why not."""
