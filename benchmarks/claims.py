@@ -1,11 +1,15 @@
 """The papers' claims beside our differences: one table, made of the paired comparisons that are kept.
 
-A difference is that of mean strict F1 on the same test articles, with its 95 % interval; runs are drawn, too. The
-verdict follows from the interval alone: whether it excludes nothing (0), and whether it excludes the published gain.
+A difference is that of mean strict F1 on the same test articles, with its 95 % interval; runs are drawn, too. What was
+run again without keeping predictions has a difference without an interval. The verdict follows from the interval:
+whether it excludes nothing (0), and whether it excludes the published gain; a gain or a loss that runs of the same kind
+contradict is called that of one of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from table_rows import chance, markdown, rows
@@ -22,6 +26,45 @@ class Pair(NamedTuple):
     def row(self) -> Row | None:
         """Its row; None while nobody has run it."""
         return next((row for row in rows(self.file) if all(row.get(name) == it for name, it in self.has.items())), None)
+
+
+TRAININGS = {
+    "mpnet-significance": ("bundling-mpnet",),
+    "mpnet-second-significance": (
+        "deep_accuracy-mpnet-second",
+        "deep_accuracy-mpnet-third",
+        "combinations-mpnet",
+        "compress_generate-mpnet",
+        "conditional-mpnet",
+    ),
+    "second-significance": ("bundling-tags", "compress_generate-second", "conditional-second"),
+    "combinations-significance": ("combinations",),
+    "deep-subsets": ("deep_accuracy-mpnet-third", "combinations"),
+    "deep_reading": ("deep_accuracy",),
+}
+"""The result files with the runs that a file of comparisons compares."""
+
+
+class Repeat(NamedTuple):
+    """Two systems in result files whose predictions are not kept: the same question once more."""
+
+    corpus: str
+    system: str
+    against: str
+    file: str
+    file_against: str = ""
+    """Where the second system was run, if that was in another call."""
+
+    def difference(self) -> float:
+        """Of mean test F1, over the seeds that both have."""
+        one, other = (
+            {row["seed"]: row["test"]["f1"] for row in rows(file) if (row["corpus"], row["recipe"]) == wanted}
+            for file, wanted in (
+                (self.file, (self.corpus, self.system)),
+                (self.file_against or self.file, (self.corpus, self.against)),
+            )
+        )
+        return round(fmean(one[seed] - other[seed] for seed in one.keys() & other.keys()), 2) + 0.0  # no -0.00
 
 
 def difference(row: Row) -> tuple[float, float, float, float, int]:
@@ -50,6 +93,13 @@ class Claim(NamedTuple):
     """What is particular about the small encoder's runs."""
     gain: str = "published one"
     """What the published figure is, where it is not the gain of this system on this corpus."""
+    base_again: tuple[Repeat, ...] = ()
+    small_again: tuple[Repeat, ...] = ()
+
+
+def repeats(corpus: str, system: str, against: str, *files: str) -> tuple[Repeat, ...]:
+    """The same two systems in other result files."""
+    return tuple(Repeat(corpus, system, against, file) for file in files)
 
 
 def mpnet(corpus: str, first: str, second: str) -> Pair:
@@ -89,7 +139,7 @@ JI, ZHU = "Ji et al. 2022: bundling adds to", "Zhu et al. 2023: deep spans beat"
 OURS = "not in a paper: deep spans beat"
 ALL = "all beta 3e-6 gamma 1e-6"
 NGUYEN, OI = "Nguyen et al. 2023: bottleneck, reconstruction and synonyms add", "Oi and Miwa 2025: the autoencoder adds"
-BUNDLED = ("bundling/bl-span", "bundling/span")
+BUNDLED, BUNDLED_TAGS = ("bundling/bl-span", "bundling/span"), ("bundling/bl-seq", "bundling/seq")
 CLAIMS = (
     Claim(
         f"{JI} spans",
@@ -97,8 +147,16 @@ CLAIMS = (
         0.48,
         mpnet("ncbi-disease", "bundling/span", "bundling/bl-span"),
         combined("ncbi-disease", *BUNDLED),
+        small_again=repeats("ncbi-disease", *BUNDLED, "bundling-first", "bundling-second", "bundling"),
     ),
-    Claim(f"{JI} spans", "BC5CDR", 0.49, None, combined("bc5cdr", *BUNDLED)),
+    Claim(
+        f"{JI} spans",
+        "BC5CDR",
+        0.49,
+        None,
+        combined("bc5cdr", *BUNDLED),
+        small_again=repeats("bc5cdr", *BUNDLED, "bundling-first", "bundling"),
+    ),
     Claim(
         f"{JI} spans",
         "GENIA",
@@ -106,13 +164,15 @@ CLAIMS = (
         mpnet_again("genia", *BUNDLED),
         combined("genia", *BUNDLED),
         gain="gain of another span model",
+        small_again=repeats("genia", *BUNDLED, "bundling-first", "bundling"),
     ),
     Claim(
         f"{JI} tags",
         "NCBI-disease",
         0.92,
         mpnet("ncbi-disease", "bundling/seq", "bundling/bl-seq"),
-        combined("ncbi-disease", "bundling/bl-seq", "bundling/seq"),
+        combined("ncbi-disease", *BUNDLED_TAGS),
+        small_again=repeats("ncbi-disease", *BUNDLED_TAGS, "bundling-first", "bundling-second", "bundling"),
     ),
     Claim(f"{JI} tags", "GENIA", 0.88, None, second("genia", "bl-seq", "seq"), gain="average of eleven other corpora"),
     Claim(
@@ -122,6 +182,7 @@ CLAIMS = (
         mpnet_again("genia", DEEP, SHALLOW),
         reading("genia", "no-bilstm", SHALLOW[10:]),
         "e5-small",
+        base_again=(Repeat("genia", DEEP, SHALLOW, "deep_accuracy-mpnet-third", "deep_accuracy-mpnet"),),
     ),
     Claim(
         f"{ZHU} biaffine",
@@ -130,6 +191,7 @@ CLAIMS = (
         mpnet_again("genia", DEEP, BIAFFINE),
         combined("genia", "deep_span/depth-2-no-bilstm", BIAFFINE),
         "two deep layers",
+        base_again=(Repeat("genia", DEEP, BIAFFINE, "deep_accuracy-mpnet-second", "deep_accuracy-mpnet"),),
     ),
     *(
         Claim(
@@ -160,29 +222,31 @@ CLAIMS = (
 )
 
 
-def shown(pair: Pair | None) -> str:
-    """A difference with its interval and p."""
+def shown(pair: Pair | None, again: tuple[Repeat, ...] = (), remark: str = "") -> str:
+    """A difference with its interval and p, and those of repeats."""
     row = pair.row() if pair is not None else None
     if row is None:
         return "not run"
     value, low, high, p, seeds = difference(row)
     part = "" if row["part"] == "test" else f", {row['part']}"
     unit = ", by sentence" if row["corpus"] in SENTENCES and "units" not in row else ""
-    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}], p {chance(p)}, {seeds} seeds{part}{unit}"
+    others = f"; repeated: {', '.join(f'{each.difference():+.2f}' for each in again)}" if again else ""
+    told = f", {remark}" if remark else ""
+    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}], p {chance(p)}, {seeds} seeds{part}{unit}{told}{others}"
 
 
 def verdict(claim: Claim) -> str:
     """What the larger encoder's interval says, and the smaller one's where only that was run or says otherwise."""
-    found = {
-        size: difference(row)[1:3]
-        for size, pair in (("base", claim.base), ("small", claim.small))
-        if pair is not None and (row := pair.row())
-    }
+    found, doubts = {}, {}
+    for size, pair, again in (("base", claim.base, claim.base_again), ("small", claim.small, claim.small_again)):
+        if row := pair.row() if pair is not None else None:
+            low, high = difference(row)[1:3]
+            found[size], doubts[size] = read_off(low, high, claim), unseen(low, high, again)
     if "base" not in found:
-        return f"{read_off(*found['small'], claim)} (a small encoder)" if found else "not run"
-    own, small = (read_off(*found[size], claim) if size in found else "" for size in ("base", "small"))
+        return f"{found['small']} (small encoder only){doubts['small']}" if found else "not run"
+    own, small = found["base"], found.get("small", "")
     other = small if small.startswith(("a gain", "a loss")) and not own.startswith(small[:6]) else ""
-    return f"{own}; {other} with a small encoder" if other else own
+    return f"{own}{doubts['base']}{f'; {other} with a small encoder' + doubts['small'] if other else ''}"
 
 
 def read_off(low: float, high: float, claim: Claim) -> str:
@@ -197,6 +261,12 @@ def read_off(low: float, high: float, claim: Claim) -> str:
     return f"no gain shown, the {claim.gain} excluded" if high < published else "open: neither is excluded"
 
 
+def unseen(low: float, high: float, again: tuple[Repeat, ...]) -> str:
+    """How many repeats of a gain or a loss lie outside its interval."""
+    others = sum(not low <= each.difference() <= high for each in again) if low > 0 or high < 0 else 0
+    return f", not seen in {others} of {len(again)} repeats" if others else ""
+
+
 def published(claim: Claim) -> str:
     """The published gain, and what it is where it is not that of this system on this corpus."""
     if claim.published is None:
@@ -207,11 +277,23 @@ def published(claim: Claim) -> str:
 def claims() -> str:
     """All claims."""
     lines = [
-        f"{claim.says} | {claim.corpus} | {published(claim)} "
-        f"| {shown(claim.base)} | {shown(claim.small)}{f', {claim.remark}' if claim.remark else ''} | {verdict(claim)}"
+        f"{claim.says} | {claim.corpus} | {published(claim)} | {shown(claim.base, claim.base_again)} "
+        f"| {shown(claim.small, claim.small_again, claim.remark)} | {verdict(claim)}"
         for claim in CLAIMS
     ]
-    table = markdown("claim | corpus | published | MPNet, 109 M | MiniLM, 22 M, or as it says | verdict", lines)
-    made = [pair.row() or {} for claim in CLAIMS for pair in (claim.base, claim.small) if pair is not None]
-    commits = dict.fromkeys(f"`{row['commit']}`" for row in made if "commit" in row)
-    return f"{table}\n\nall-mpnet-base-v2, all-MiniLM-L6-v2, e5-small; compared with commit {', '.join(commits)}."
+    table = markdown("claim | corpus | published | MPNet, 109 M | small encoder, MiniLM unless noted | verdict", lines)
+    pairs = [pair for claim in CLAIMS for pair in (claim.base, claim.small) if pair is not None and pair.row()]
+    repeated = [each for claim in CLAIMS for each in (*claim.base_again, *claim.small_again)]
+    files = dict.fromkeys(
+        [file for pair in pairs for file in TRAININGS[pair.file]]
+        + [file for each in repeated for file in (each.file, each.file_against) if file]
+    )
+    trained = commits(row for file in files for row in rows(file))
+    compared = commits(pair.row() or {} for pair in pairs)
+    encoders = "all-mpnet-base-v2, all-MiniLM-L6-v2, e5-small"
+    return f"{table}\n\n{encoders}; trained with commit {trained}; compared with commit {compared}."
+
+
+def commits(made: Iterable[Row]) -> str:
+    """The commits of some rows."""
+    return ", ".join(dict.fromkeys(f"`{row['commit']}`" for row in made if "commit" in row))

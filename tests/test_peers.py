@@ -113,7 +113,9 @@ def test_dev_chooses_the_rate_whose_test_scores_are_shown(scripts):
     assert peers.text_of(eznlp).endswith("eznlp                pip cannot install it")
     caption = peers.caption([flair, eznlp])
     assert "mini in float32; the first 6 training sentences, 3 epochs in batches of 8" in caption
-    assert "seeds: 2; cost with 2 threads: 7 sentences in 3 epochs trained, 9 predicted; commit `abc`." in caption
+    assert (
+        "seeds: 2; cost with 2 threads: 7 sentences trained, 3 epochs less one, 9 predicted; commit `abc`." in caption
+    )
 
 
 def test_a_system_that_was_only_timed_has_its_cost_and_no_score(scripts):
@@ -183,3 +185,26 @@ def test_a_job_is_answered_with_one_line_of_json(scripts, tmp_path):
     assert done.returncode == 1
     assert done.stdout == ""
     assert peers.last_line(done.stderr) == "ImportError: there is none"
+
+
+def test_the_cost_of_training_is_that_of_further_epochs(scripts, monkeypatch):
+    """What comes before the first step, 12 s here, would count more the shorter the training is."""
+    peers, _ = scripts
+    race = peers.Race.__new__(peers.Race)
+    corpus = peers.Corpus("genia", [document()] * 60, [], [document((1, 2, "Cell"))])
+    race.rows, race.encoder, race.corpora = [], Path("mini"), {"genia": corpus}
+    race.given = argparse.Namespace(
+        **{"timed_training": 50, "timed_epochs": 3, "timed": 1, "rounds": 2, "folder": Path("models")},
+        **{"epochs": 6, "batch_size": 8, "width": 8, "threads": 2, "commit": "abc", "encoder_folder": Path("mini")},
+    )
+
+    def ask(system, job, name):
+        if job["action"] == "train":
+            return {"cpu_seconds": 12 + 4 * job["epochs"], "peak_mb": 900.2}
+        found = {"entities": [[(0, 1, "Cell")]], "turns": {"ratio": 1.5, "texts": 1}}
+        return {"startup_seconds": 3, "peak_mb": 500, "versions": {}, **found}
+
+    monkeypatch.setattr(race, "ask", ask)
+    row = race.cost(peers.SYSTEMS[0], corpus)
+    assert row["training_cpu_seconds"] == 4 * 1000 / 50
+    assert (row["timed_training"], row["timed_epochs"], row["found"]) == (50, 3, 1)
