@@ -9,10 +9,11 @@ the same batch size. Ours have the learning rate of their recipes; other librari
 first seed, of which dev of that corpus chooses one for all seeds. No system stops early or chooses an epoch. Systems
 that cannot nest learn the outermost entities; all are scored against all of them.
 
-Steps: `install`, `train` (and score), `time` (a short training, less one of a single epoch, for the cost of an epoch
-without what comes before it; with its model start-up, memory and the ratio to the bare encoder: fast tokenizer and forward pass, longest first, by turns in the same process; the faster
-of the library's own batch size and 32). One JSON line a run; runs that the output file has are not repeated, so that
-`--steps time` can wait for a machine that does nothing else; it times what has been trained, or what `--systems` names.
+Steps: `install`, `train` (and score), `time`: a short training less one of a single epoch, for what an epoch costs
+without what comes before it; with its model start-up, memory and the ratio to the bare encoder (fast tokenizer and
+forward pass, longest first, by turns in the same process; the faster of the library's own batch size and 32). One JSON
+line a run; runs that the output file has are not repeated, so that `--steps time` can wait for a machine that does
+nothing else; it times what has been trained, or what `--systems` names.
 What cannot be installed or run is a line with the reason.
 
 A machine with a GPU and without a network trains many at once; `--packages` has a folder of unpacked packages for each
