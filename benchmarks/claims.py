@@ -1,31 +1,20 @@
 """The papers' claims beside our differences: one table, made of the paired comparisons that are kept.
 
-A difference is that of mean strict F1 on the same test articles, with its 95 % interval; runs are drawn, too. What was
-run again without keeping predictions has a difference without an interval. The verdict follows from the interval:
-whether it excludes nothing (0), and whether it excludes the published gain; a gain or a loss that runs of the same kind
-contradict is called that of one of them.
+A difference is that of mean strict F1 on the same test articles, with its 95 % interval; runs are drawn, too. The
+verdict follows from the interval: whether it excludes nothing (0), and whether it excludes the published gain. Where
+the same systems were run in other calls, without keeping predictions, their differences stand beside it without an
+interval, and a gain or a loss says how many of them fall short of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from table_rows import chance, markdown, rows
 
 Row = dict[str, Any]
-
-
-class Pair(NamedTuple):
-    """Where a comparison is kept: a result file, and what its row has."""
-
-    file: str
-    has: dict[str, Any]
-
-    def row(self) -> Row | None:
-        """Its row; None while nobody has run it."""
-        return next((row for row in rows(self.file) if all(row.get(name) == it for name, it in self.has.items())), None)
 
 
 TRAININGS = {
@@ -45,8 +34,25 @@ TRAININGS = {
 """The result files with the runs that a file of comparisons compares."""
 
 
+class Pair(NamedTuple):
+    """Where a comparison is kept: a result file, and what its row has."""
+
+    file: str
+    has: dict[str, Any]
+
+    def runs(self) -> list[Row]:
+        """The runs that it compares."""
+        sides = (self.has.get(side, "") for side in ("system", "against", "first", "second"))
+        systems = {side.split("/")[-1].split()[0] for side in sides if side}
+        return [row for file in TRAININGS[self.file] for row in rows(file) if row["recipe"].split("/")[-1] in systems]
+
+    def row(self) -> Row | None:
+        """Its row; None while nobody has run it."""
+        return next((row for row in rows(self.file) if all(row.get(name) == it for name, it in self.has.items())), None)
+
+
 class Repeat(NamedTuple):
-    """Two systems in result files whose predictions are not kept: the same question once more."""
+    """The same two systems in another call, often with other settings, whose predictions are not kept."""
 
     corpus: str
     system: str
@@ -55,15 +61,21 @@ class Repeat(NamedTuple):
     file_against: str = ""
     """Where the second system was run, if that was in another call."""
 
+    def sides(self) -> tuple[list[Row], list[Row]]:
+        """The runs of either system."""
+        one, other = (
+            [row for row in rows(file) if (row["corpus"], row["recipe"]) == (self.corpus, system)]
+            for file, system in ((self.file, self.system), (self.file_against or self.file, self.against))
+        )
+        return one, other
+
+    def runs(self) -> list[Row]:
+        """The runs of both."""
+        return [run for side in self.sides() for run in side]
+
     def difference(self) -> float:
         """Of mean test F1, over the seeds that both have."""
-        one, other = (
-            {row["seed"]: row["test"]["f1"] for row in rows(file) if (row["corpus"], row["recipe"]) == wanted}
-            for file, wanted in (
-                (self.file, (self.corpus, self.system)),
-                (self.file_against or self.file, (self.corpus, self.against)),
-            )
-        )
+        one, other = ({run["seed"]: run["test"]["f1"] for run in side} for side in self.sides())
         return round(fmean(one[seed] - other[seed] for seed in one.keys() & other.keys()), 2) + 0.0  # no -0.00
 
 
@@ -74,10 +86,6 @@ def difference(row: Row) -> tuple[float, float, float, float, int]:
     seeds = row["seeds"]
     fewest = min(seeds) if "p" in row else len(seeds)  # of each system, or their names
     return row["difference"], row["low"], row["high"], row.get("p", row.get("p_bootstrap", 1.0)), fewest
-
-
-SENTENCES = ("ncbi-disease", "bc5cdr", "litbank")
-"""Corpora that number their sentences only, or have too few articles: older comparisons drew their sentences."""
 
 
 class Claim(NamedTuple):
@@ -229,19 +237,20 @@ def shown(pair: Pair | None, again: tuple[Repeat, ...] = (), remark: str = "") -
         return "not run"
     value, low, high, p, seeds = difference(row)
     part = "" if row["part"] == "test" else f", {row['part']}"
-    unit = ", by sentence" if row["corpus"] in SENTENCES and "units" not in row else ""
-    others = f"; repeated: {', '.join(f'{each.difference():+.2f}' for each in again)}" if again else ""
+    unit = ", by sentence" if row["unit"] == "sentences" else ""
+    others = f"; other calls: {', '.join(f'{each.difference():+.2f}' for each in again)}" if again else ""
     told = f", {remark}" if remark else ""
     return f"{value:+.2f} [{low:+.2f}, {high:+.2f}], p {chance(p)}, {seeds} seeds{part}{unit}{told}{others}"
 
 
 def verdict(claim: Claim) -> str:
-    """What the larger encoder's interval says, and the smaller one's where only that was run or says otherwise."""
+    """What the larger encoder's interval says; the smaller one's where only that was run or shows a gain or a loss."""
     found, doubts = {}, {}
     for size, pair, again in (("base", claim.base, claim.base_again), ("small", claim.small, claim.small_again)):
         if row := pair.row() if pair is not None else None:
             low, high = difference(row)[1:3]
-            found[size], doubts[size] = read_off(low, high, claim), unseen(low, high, again)
+            others = [each.difference() for each in again]
+            found[size], doubts[size] = read_off(low, high, claim), unseen(low, high, others)
     if "base" not in found:
         return f"{found['small']} (small encoder only){doubts['small']}" if found else "not run"
     own, small = found["base"], found.get("small", "")
@@ -261,10 +270,10 @@ def read_off(low: float, high: float, claim: Claim) -> str:
     return f"no gain shown, the {claim.gain} excluded" if high < published else "open: neither is excluded"
 
 
-def unseen(low: float, high: float, again: tuple[Repeat, ...]) -> str:
-    """How many repeats of a gain or a loss lie outside its interval."""
-    others = sum(not low <= each.difference() <= high for each in again) if low > 0 or high < 0 else 0
-    return f", not seen in {others} of {len(again)} repeats" if others else ""
+def unseen(low: float, high: float, others: Sequence[float]) -> str:
+    """In how many other calls a gain, or a loss, is less than its interval has."""
+    short = sum(value < low if low > 0 else high < 0 and value > high for value in others)
+    return f", not seen in {short} of {len(others)} other calls" if short else ""
 
 
 def published(claim: Claim) -> str:
@@ -284,11 +293,7 @@ def claims() -> str:
     table = markdown("claim | corpus | published | MPNet, 109 M | small encoder, MiniLM unless noted | verdict", lines)
     pairs = [pair for claim in CLAIMS for pair in (claim.base, claim.small) if pair is not None and pair.row()]
     repeated = [each for claim in CLAIMS for each in (*claim.base_again, *claim.small_again)]
-    files = dict.fromkeys(
-        [file for pair in pairs for file in TRAININGS[pair.file]]
-        + [file for each in repeated for file in (each.file, each.file_against) if file]
-    )
-    trained = commits(row for file in files for row in rows(file))
+    trained = commits(run for some in (*pairs, *repeated) for run in some.runs())
     compared = commits(pair.row() or {} for pair in pairs)
     encoders = "all-mpnet-base-v2, all-MiniLM-L6-v2, e5-small"
     return f"{table}\n\n{encoders}; trained with commit {trained}; compared with commit {compared}."

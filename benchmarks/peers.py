@@ -423,14 +423,14 @@ class Race:
                 wanted = self.given.systems or self.kept("accuracy", system, corpus)
                 if wanted and not self.kept("cost", system, corpus):
                     began = time.perf_counter()
-                    if row := self.tried(system, lambda s=system, c=corpus: self.cost(s, c), corpus.name):
+                    if row := self.tried(system, lambda s=system, c=corpus: self.cost(s, c), corpus.name, step="time"):
                         self.keep(row)
                     print(f"{corpus.name} {system.name}: {time.perf_counter() - began:.0f} s", flush=True)
 
     def tried(self, system: System, work: Callable[[], Any], *corpora: str, **run: Any) -> Any:
         """What the work gives; if it cannot be done, a line with the reason for each of the corpora, or for all.
 
-        `run` has the rate and seed of a training: only that one has failed, and the next call tries it again.
+        `run` has the rate and seed of a training, or the step that failed: only that, and the next call tries it again.
         """
         try:
             return work()
@@ -468,7 +468,7 @@ class Race:
         first, *others = seeds_of(self.given.seeds)
         runs = []
         for corpus, system in ((c, s) for c in self.corpora.values() for s in self.systems):
-            if self.kept("failed", system, corpus, rate=None):
+            if self.kept("failed", system, corpus, rate=None, step=None):
                 continue  # it cannot be installed
             tried = [Run(system, corpus.name, rate, first) for rate in system.rates]
             if len(tried) == 1:

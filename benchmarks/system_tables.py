@@ -106,12 +106,17 @@ def combinations_tested(combination: str = CHOSEN) -> str:
     lines = [" | ".join([f"`{combination}`", *(f"{spread(own[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
     for against, by_corpus in found.items():
         cells = [
-            f"{spread(row['f1'][1])} | {apart(row)}{'' if row['seeds'][0] == row['seeds'][1] else ', two seeds'}"
+            f"{spread(row['f1'][1])} | {apart(row)}{'' if row['seeds'][0] == row['seeds'][1] else of_seeds(row)}"
             for row in (by_corpus[corpus] for corpus in TRIED_ON)
         ]
         lines.append(f"{TRIED[against][0]} | {' | '.join(cells)}")
     columns = " | ".join(f"{name}, test F1 | the first is ahead by" for name in TRIED_ON.values())
     return markdown(f"system | {columns}", lines)
+
+
+def of_seeds(row: Run) -> str:
+    """How many seeds either system has, where they differ."""
+    return ", {} against {} seeds".format(*row["seeds"])
 
 
 def combinations_added() -> str:

@@ -153,6 +153,8 @@ def test_other_seeds_wait_for_the_rate_that_dev_chooses(scripts):
         race.rows.append(line("accuracy", "GLiNER", rate=rate, seed=1, dev={"f1": dev}))
     assert waiting()[0] == ("GLiNER", rates[1], 2)
     assert ("GLiNER", rates[1], 2) not in waiting(peers.Run(known["GLiNER"], "genia", rates[1], 2))
+    race.rows.append(line("failed", "GLiNER", step="time", reason="it takes too long"))
+    assert waiting()[0] == ("GLiNER", rates[1], 2)
     race.rows.append(line("failed", "GLiNER", reason="it fails"))
     assert all(name != "GLiNER" for name, _, _ in waiting())
 

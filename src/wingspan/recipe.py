@@ -360,13 +360,21 @@ def with_teachers(recipe: Recipe, weight: float = 0.5, temperature: float = 1.0)
 
 
 def without_teachers(recipe: Recipe) -> Recipe:
-    """The other losses with the weights that they have: their sum is smaller, which Adam does not see."""
+    """The other losses with the weights that they have: their sum is smaller, which Adam does not see.
+
+    Phases forget the teachers, too, and one that had nothing else is over.
+    """
     if "teachers" not in recipe.terms:
         return recipe
     rest = {name: term for name, term in recipe.terms.items() if name != "teachers"}
     if not any(term.weight for term in rest.values()):
         raise ValueError(f"recipe {recipe.name!r} learns from teachers alone; give them with --teacher")
-    return replace(recipe, terms=rest)
+    phases = tuple(
+        replace(phase, terms=tuple(name for name in phase.terms if name != "teachers")) if phase.terms else phase
+        for phase in recipe.phases
+        if phase.terms != ("teachers",)
+    )
+    return replace(recipe, terms=rest, phases=phases or (Phase(),))
 
 
 def bundle(

@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from resumable import STEPS, process
 from safetensors.torch import load_file
 
 import wingspan
-from trainings import train_documents
+from trainings import train_documents, untrained
+from wingspan.encoders.hashed import HashedEncoder
 from wingspan.training import state
 from wingspan.training.journal import read_journal
 from wingspan.training.state import claim, latest_state, load_position
@@ -194,3 +196,18 @@ def test_a_run_of_another_recipe_is_told_so_first(tmp_path):
     claim(tmp_path, {"recipe": "bundling/span", "spans.views": ["max"]}, resume=False)
     with pytest.raises(ValueError, match="--resume: recipe is 'baseline' now and was 'bundling/span'; give the same"):
         claim(tmp_path, {"recipe": "baseline", "spans.views": ["first"]}, resume=True)
+
+
+def test_a_run_goes_on_from_the_model_it_began_with(tmp_path):
+    """Before the first state is kept, another one would change all that follows."""
+    starts = [tmp_path / name for name in ("one", "other")]
+    for factor, start in enumerate(starts, 1):
+        model = untrained("bundling/span", encoder=partial(HashedEncoder))
+        for weight in model.learner.parameters():
+            weight.data *= factor
+        model.save_pretrained(start)
+    quick = {"train": train_documents(3), "epochs": 1, "output": tmp_path / "run", "device": "cpu"}
+    wingspan.train("auto", start=starts[0], **quick)
+    with pytest.raises(ValueError, match="--resume: model to start from is '[0-9a-f]+' now and was '[0-9a-f]+'; give"):
+        wingspan.train("auto", start=starts[1], resume=True, **quick)
+    wingspan.train("auto", start=starts[0], resume=True, **quick)

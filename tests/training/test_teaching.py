@@ -21,7 +21,7 @@ from wingspan.encoders.pretrained import PretrainedEncoder
 from wingspan.evaluation.scores import recognition
 from wingspan.labels import LabelSet
 from wingspan.objectives.distillation import KEY, Taught
-from wingspan.recipe import with_teachers
+from wingspan.recipe import Phase, with_teachers, without_teachers
 from wingspan.recipe_json import as_json, from_json
 from wingspan.recipes import find
 from wingspan.training.fit import fit
@@ -205,6 +205,13 @@ def test_models_that_cannot_teach_are_refused(tmp_path, teacher):
             wingspan.train(tiny(student), train=train_documents(4), teachers=[teacher])
     with pytest.raises(ValueError, match="has teachers already; change terms.teachers.weight instead"):
         with_teachers(with_teachers(find("baseline")))
+
+
+def test_phases_forget_the_teachers():
+    alone, both, usual = Phase(2, ("teachers",)), Phase(1, ("spans", "teachers")), Phase()
+    taught = replace(with_teachers(find("bundling/span")), phases=(alone, both, usual))
+    assert without_teachers(taught).phases == (Phase(1, ("spans",)), usual)
+    assert without_teachers(replace(taught, phases=(alone,))).phases == (usual,)
 
 
 def test_settings_of_the_term(teacher):

@@ -48,7 +48,7 @@ from wingspan.training.loop import Progress, TrainingData, TrainingRun, accelera
 from wingspan.training.loop import train as train_loop
 from wingspan.training.multi_corpus import CorporaPlan
 from wingspan.training.state import alone_in, claim, latest_state, load_position
-from wingspan.training.teaching import leak_lines, open_teachers, teach
+from wingspan.training.teaching import identity_of, leak_lines, open_teachers, teach
 from wingspan.training.warm_start import renamed
 from wingspan.views.console import counted, refuse_unknown, say
 from wingspan.views.tables import print_scores, print_seeds
@@ -218,8 +218,9 @@ def prepare(
         chosen = with_teachers(chosen)
     for key, value in settings.items():
         chosen = override(chosen, key, str(value))
+    given = (*settings, *brought)
     for key, value in settings_by_size(recipe, chosen.encoder, start).items() if isinstance(recipe, str) else ():
-        if key not in settings and key not in brought:
+        if not any(key == name or key.startswith(f"{name}.") for name in given):  # `train.factors` is all its factors
             chosen = override(chosen, key, value)
     return chosen
 
@@ -311,6 +312,7 @@ def _run(job: TrainingJob, console: Console) -> tuple[Recognizer, Scores | Typin
         studied = sha256(json.dumps(fitted.studied, sort_keys=True).encode()).hexdigest()
         identity = {  # everything that decides the steps of a run and its best epoch
             "recipe": fitted.recipe.name,
+            "model to start from": identity_of(job.start) if job.start is not None else None,
             "seed": job.seed,
             "training corpus": facts["train_fingerprint"],
             "dev corpus": corpus_fingerprint(corpora.dev),

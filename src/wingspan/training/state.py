@@ -76,7 +76,8 @@ def claim(folder: Path, facts: Mapping[str, Any], resume: bool) -> None:
     """Writes down what decides the run, and refuses to resume a run of something else; epochs may be added."""
     path = folder / "run.json"
     if resume and path.is_file():
-        before = {"recipe": facts.get("recipe"), **stored_object(path)}  # older runs do not say what they are called
+        # older runs do not say what they are called, nor where they came from
+        before = {**{name: facts.get(name) for name in ("recipe", "model to start from")}, **stored_object(path)}
         longer = before.get(EPOCHS, 0) < facts.get(EPOCHS, 0)
         for name, now in facts.items():
             if now != before.get(name) and not (name == EPOCHS and longer):

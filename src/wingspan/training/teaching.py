@@ -49,11 +49,14 @@ class Teacher:
 
     @property
     def identity(self) -> str:
-        """A name that changes with its weights; of a model from the hub, its id."""
-        weights = located(self.name) / "model.safetensors"
-        if not weights.is_file():
-            return self.name
-        return sha256_of(weights)[:16]
+        """A name that changes with its weights."""
+        return identity_of(self.name)
+
+
+def identity_of(model: str | Path) -> str:
+    """A name of a trained model that changes with its weights; of one from the hub, its id."""
+    weights = located(model) / "model.safetensors"
+    return sha256_of(weights)[:16] if weights.is_file() else str(model)
 
 
 def open_teachers(
