@@ -580,7 +580,7 @@ def choices_evidence() -> str:
         best = sorted(runs, key=lambda run: -fmean(run[1]))
         cells = [f"`{recipe}` {spread(dev)} ({len(dev)})" for recipe, dev in best[:SHOWN]]
         lines.append(f"{words} | {corpus} | {encoder} | {', '.join(cells)} | {len(best)}")
-    return markdown("your data | dev of | encoder | the best, dev F1 (runs) | recipes in all", lines)
+    return markdown("your data | dev of | encoder | the best, dev F1 (seeds) | recipes in all", lines)
 
 
 def serving() -> str:

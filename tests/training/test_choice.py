@@ -198,23 +198,51 @@ def test_no_two_recipes_of_the_results_differ_in_name_only():
     assert not same
 
 
-def test_runs_of_other_budgets_are_not_compared(script, tmp_path):
+def collected(script, folder, runs, seeds=(0, 1, 2)):
+    """What the script makes of runs with a recipe, settings and a dev score that rises with the seed."""
+    lines = [
+        {"recipe": recipe, "settings": settings, "seed": seed, "dev": {"f1": dev + seed}}
+        for recipe, settings, dev in runs
+        for seed in seeds
+    ]
     for name in script["FILES"]:
-        (tmp_path / name).write_text("")
+        (folder / name).write_text("")
+    rows = [json.dumps({"corpus": "genia", "encoder": "minilm", **line}) for line in lines]
+    (folder / script["FILES"][0]).write_text("\n".join(rows))
+    return [(each["recipe"], each["settings"], each["dev"]) for each in script["collect"](folder)]
+
+
+def test_runs_of_other_budgets_are_not_compared(script, tmp_path):
     few, many = {"train.epochs": "5"}, {"train.epochs": "50"}
     runs = [("deep_span/biaffine", few, 80), ("bundling/span", few, 81), ("bundling/bl-span", many, 90)]
     runs += [("bundling/span", {**few, "train.precision": "bf16", "spans.dropout": "0.3"}, 83)]
-    lines = [
-        {"corpus": "genia", "encoder": "minilm", "recipe": recipe, "settings": settings, "dev": {"f1": dev + seed}}
-        for recipe, settings, dev in runs
-        for seed in range(3)
-    ]
-    (tmp_path / script["FILES"][0]).write_text("\n".join(map(json.dumps, lines)))
-    found = script["collect"](tmp_path)
-    assert [(each["recipe"], each["settings"], each["dev"]) for each in found] == [
+    assert collected(script, tmp_path, runs) == [
         ("bundling/span", {"spans.dropout": "0.3"}, [83, 84, 85]),
         ("deep_span/biaffine", {}, [80, 81, 82]),
     ]
+
+
+def test_the_epochs_of_all_phases_are_a_budget_and_none_of_them_a_setting(script, tmp_path):
+    runs = [("compress_generate/baseline", {"train.epochs": "8"}, 80), ("compress_generate/supvib", {}, 85)]
+    runs += [("compress_generate/supvib", {"train.epochs": "8"}, 81)]
+    runs += [("compress_generate/all", {"train.epochs": "8", "phases.0.epochs": "2"}, 90)]
+    runs += [("compress_generate/all", {"train.epochs": "6", "phases.0.epochs": "2"}, 79)]
+    runs += [("compress_generate/supvib-spanreco", {"train.epochs": "5"}, 78)]  # after the recipe's own three
+    assert collected(script, tmp_path, runs) == [
+        ("compress_generate/all", {}, [79, 80, 81]),
+        ("compress_generate/baseline", {}, [80, 81, 82]),
+        ("compress_generate/supvib", {}, [81, 82, 83]),
+        ("compress_generate/supvib-spanreco", {}, [78, 79, 80]),
+    ]
+
+
+def test_runs_of_one_seed_count_as_one(script, tmp_path):
+    runs = [("bundling/span", {}, 80), ("deep_span/biaffine", {}, 70), ("deep_span/biaffine", {}, 72)]
+    assert collected(script, tmp_path, runs) == [
+        ("bundling/span", {}, [80, 81, 82]),
+        ("deep_span/biaffine", {}, [71, 72, 73]),
+    ]
+    assert collected(script, tmp_path, 3 * runs, seeds=(1, 2)) == []
 
 
 def test_the_lead_is_that_on_corpora_that_both_recipes_saw():

@@ -77,7 +77,7 @@ BLOCKS = (*FAMILIES, "mpnet", "distilbert")
 
 
 class KeptRuns(TypedDict):
-    """The dev scores of one recipe on one corpus, a seed each."""
+    """The dev scores of one recipe on one corpus."""
 
     kind: Kind
     corpus: str
@@ -85,7 +85,7 @@ class KeptRuns(TypedDict):
     weights: int  # of the encoder's blocks
     recipe: str
     settings: dict[str, str]  # of the recipe, where they were not its defaults
-    dev: list[float]
+    dev: list[float]  # of each seed, the mean of its runs, which are no independent draws
     cost: float | None  # of a prediction on a CPU, times the bare encoder's, where it was measured
 
 
