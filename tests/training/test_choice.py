@@ -245,6 +245,20 @@ def test_runs_of_one_seed_count_as_one(script, tmp_path):
     assert collected(script, tmp_path, 3 * runs, seeds=(1, 2)) == []
 
 
+def test_the_table_shows_what_auto_chooses(monkeypatch):
+    """Also where deep spans cannot be made for the encoders."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    monkeypatch.syspath_prepend(str(folder))
+    choices = runpy.run_path(str(folder / "tables.py"))["choices"]  # tests share helpers in a module of that name
+    for copyable in (True, False):
+        monkeypatch.setattr("wingspan.training.choice.has_copyable_blocks", lambda _, copyable=copyable: copyable)
+        _, _, *lines = choices().splitlines()
+        for kind, line in zip(SHAPES, lines, strict=True):
+            cells = line.strip("| ").split(" | ")[1:]
+            for encoder, cell in zip(("minilm", "e5-small", "all-mpnet-base-v2"), cells, strict=True):
+                assert cell.split("`")[1] == choose(*SHAPES[kind], encoder).recipe
+
+
 def test_the_lead_is_that_on_corpora_that_both_recipes_saw():
     rows = [row("flat", "a", [80.0, 82.0], "one"), row("flat", "a", [50.0, 52.0], "two")]
     rows += [row("flat", "b", [79.0, 81.0], "one")]
@@ -256,6 +270,24 @@ def test_the_corpora_of_the_lead_are_named_where_they_are_fewer():
     rows += [row("flat", "b", [79.0, 81.0], "one")]
     reason = choose(figures(), 0, "minilm", rows).reason
     assert "a was best on dev of one and two with minilm, 1.00 F1 before b on one, which may be chance." in reason
+
+
+def test_a_lead_that_contradicts_the_ranking_is_not_told():
+    """On the one corpus that both saw b is ahead of a, and on another far behind c, which saw too few."""
+    rows = [row("flat", "a", [80.0] * 3, "one"), row("flat", "a", [90.0] * 3, "two")]
+    rows += [row("flat", "b", [80.4] * 3, "one"), row("flat", "b", [70.0] * 3, "three")]
+    rows += [row("flat", "c", [99.0] * 3, "three")]
+    assert choose(figures(), 0, "minilm", rows).reason.endswith(" a was best on dev of one and two with minilm.")
+
+
+def test_a_lead_that_contradicts_it_is_not_told_of_the_faster_one_either():
+    """By the mean distance from each corpus' best `best` is just ahead; on the corpus that both saw it is behind."""
+    rows = [row("flat", "best", [80.0] * 3, "one", cost=12.0), row("flat", "best", [80.0] * 3, "two", cost=12.0)]
+    rows += [row("flat", "quick", [80.05] * 3, "one", cost=2.0), row("flat", "quick", [69.92] * 3, "three", cost=2.0)]
+    rows += [row("flat", "c", [70.0] * 3, "three")]
+    reason = choose(figures(), 0, "minilm", rows).reason
+    assert "quick was next to the best on dev of one and three with minilm, but predicts 6.0 times as fast" in reason
+    assert reason.endswith(" times as fast as best on a CPU.")
 
 
 def test_the_noise_of_a_lead_shrinks_with_the_corpora():
