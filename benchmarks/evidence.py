@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+from wingspan.encoders.loading import SHORT_NAMES
 from wingspan.recipe_json import override
 from wingspan.recipes import NAMES, find, variants
 from wingspan.training.choice import KeptRuns, Kind, block_weights
@@ -85,11 +86,13 @@ def score(row: dict[str, Any]) -> float:
     return float(row["dev"]["f1"])
 
 
-def costs() -> dict[str, float]:
-    """Predictions of texts on a CPU by recipe, times the bare encoder's, as measured in one call."""
+def costs() -> tuple[str, dict[str, float]]:
+    """An encoder, and predictions of texts with it on a CPU by recipe, times the bare encoder's; of one call."""
     lines = (RESULTS / "throughput-recipes.jsonl").read_text(encoding="utf-8").splitlines()
-    names = {row["name"]: row["ratio"] for row in map(json.loads, lines)}
-    return {name.split(", ")[2]: ratio for name, ratio in names.items() if " texts, " in name}
+    measured = [(row["name"].split(", "), row["ratio"]) for row in map(json.loads, lines)]
+    (folder,) = {name[1] for name, _ in measured}
+    short = next((short for short, known in SHORT_NAMES.items() if known.folder == folder), folder)
+    return short, {name[2]: ratio for name, ratio in measured if name[0].endswith(" texts")}
 
 
 def budget_of(recipe: str, settings: Settings) -> Budget:
@@ -117,7 +120,7 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
                 there = runs[row["corpus"], Path(row["encoder"]).name][budget_of(recipe, settings)]
                 there[recipe][json.dumps(own, sort_keys=True)][row["seed"]].append(score(row))
     found: list[KeptRuns] = []
-    cost = costs()
+    cost_encoder, cost = costs()
     for (corpus, encoder), budgets in sorted(runs.items()):
         compared = max(map(best_settings, budgets.values()), key=len)
         for recipe, (settings, dev) in sorted(compared.items()):
@@ -131,6 +134,7 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
                     settings=settings,
                     dev=[round(each, 2) for each in dev],
                     cost=cost.get(recipe),
+                    cost_encoder=cost_encoder if recipe in cost else None,
                 )
             )
     return found

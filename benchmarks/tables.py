@@ -561,7 +561,9 @@ def choices() -> str:
                 about.append(f"{'+' if winner.faster is None else '-'}{winner.lead:.2f}")
                 about += ["may be chance"] if winner.chance else []
             if winner.faster is not None:
-                about.append(f"{winner.faster:.1f} times as fast")
+                timed = winner.runs[0]["cost_encoder"]
+                elsewhere = "" if timed == winner.encoder else f" with {timed}"
+                about.append(f"{winner.faster:.1f} times as fast{elsewhere}")
             about += [] if winner.encoder == encoder else [f"F1 with {winner.encoder}"]
             cells.append(f"`{winner.recipe}`" + (f" ({', '.join(about)})" if about else ""))
         lines.append(" | ".join(cells))

@@ -42,7 +42,8 @@ SHAPES = {
 
 def row(kind, recipe, dev, corpus="one", encoder="minilm", weights=10616832, settings=None, cost=None) -> KeptRuns:
     about = {"kind": kind, "corpus": corpus, "encoder": encoder, "weights": weights}
-    return KeptRuns(**about, recipe=recipe, settings=settings or {}, dev=dev, cost=cost)
+    timed = {"cost": cost, "cost_encoder": None if cost is None else "minilm"}
+    return KeptRuns(**about, recipe=recipe, settings=settings or {}, dev=dev, **timed)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -101,6 +102,14 @@ def test_of_recipes_next_to_each_other_the_one_that_predicts_faster_is_taken(dev
         "but predicts 6.0 times as fast on a CPU."
     )
     assert (quick in found.reason) == (chosen == "quick")
+
+
+def test_a_cost_that_was_measured_with_another_encoder_says_so():
+    other = {"encoder": "e5-small", "weights": 21233664}
+    rows = [row("flat", "best", [79.9, 80.0, 80.1], cost=12.0, **other)]
+    rows += [row("flat", "quick", [79.95] * 3, cost=2.0, **other)]
+    reason = choose(figures(), 0, "e5-small", rows).reason
+    assert "but predicts 6.0 times as fast on a CPU (measured with minilm)." in reason
 
 
 def test_the_encoder_of_the_nearest_size_is_asked(tmp_path):
@@ -243,6 +252,13 @@ def test_runs_of_one_seed_count_as_one(script, tmp_path):
         ("deep_span/biaffine", {}, [71, 72, 73]),
     ]
     assert collected(script, tmp_path, 3 * runs, seeds=(1, 2)) == []
+
+
+def test_a_cost_names_the_encoder_that_it_was_measured_with(script):
+    encoder, costs = script["costs"]()
+    assert encoder == "minilm"
+    assert {row["recipe"]: row["cost"] for row in kept() if row["cost_encoder"] == encoder}.items() <= costs.items()
+    assert all((row["cost"] is None) == (row["cost_encoder"] is None) for row in kept())
 
 
 def test_the_table_shows_what_auto_chooses(monkeypatch):

@@ -87,6 +87,7 @@ class KeptRuns(TypedDict):
     settings: dict[str, str]  # of the recipe, where they were not its defaults
     dev: list[float]  # of each seed, the mean of its runs, which are no independent draws
     cost: float | None  # of a prediction on a CPU, times the bare encoder's, where it was measured
+    cost_encoder: str | None  # with which that was
 
 
 class Settled(NamedTuple):
@@ -150,7 +151,9 @@ def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Seque
         lead = f", {winner.lead:.2f} F1{of_pieces} {side} {winner.second}{there}{chance}"
     if winner.faster is not None:
         than = "" if lead else f" as {winner.second}"
-        faster = f", but predicts {winner.faster:.1f} times as fast{than} on a CPU"
+        timed = winner.runs[0]["cost_encoder"]
+        elsewhere = "" if timed == winner.encoder else f" (measured with {timed})"
+        faster = f", but predicts {winner.faster:.1f} times as fast{than} on a CPU{elsewhere}"
     assumed = "" if weights_of(named) else f" (the size of {named} is not known)"
     place = "next to the best" if faster else "best"
     measured = f"{winner.recipe} was {place} on dev of {listing(ran_on)} with {winner.encoder}"
