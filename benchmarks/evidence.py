@@ -2,21 +2,25 @@
 
 python benchmarks/evidence.py            # writes src/wingspan/training/evidence.json
 
-Only runs of equal epochs, batches and rates are compared: on a corpus with an encoder those that most recipes have.
-Runs of equal settings are one row, whenever they were made, and of several settings those count whose mean on dev is
-best, of those with three seeds or more. They are kept with the row, since `auto` trains with them. Where entities are
-in pieces, the F1 of these counts, since a recipe that ignores them is hardly worse overall. For long entities only
-recipes count that have no ceiling on width. What a prediction costs on a CPU is from `throughput.py`.
+Only runs of equal epochs (of all phases together), batches and rates are compared: on a corpus with an encoder those
+that most recipes have. Runs of equal settings are one row, whenever they were made, with a score for each seed, the
+mean of its runs; of several settings those count whose mean on dev is best, of those with three seeds or more. They are
+kept with the row, since `auto` trains with them. Where entities are in pieces, the F1 of these counts, since a recipe
+that ignores them is hardly worse overall. For long entities only recipes count that have no ceiling on width. What a
+prediction costs on a CPU is from `throughput.py`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
+from wingspan.encoders.loading import SHORT_NAMES
+from wingspan.recipe_json import override
 from wingspan.recipes import NAMES, find, variants
 from wingspan.training.choice import KeptRuns, Kind, block_weights
 
@@ -56,14 +60,23 @@ RECIPES -= {"conditional/multi-shared-label"}  # Multi by another name: what was
 REPAIRED = {"conditional.jsonl": {"conditional/multi-cvae", "conditional/fixed", "conditional/random"}}
 REPAIRED["conditional.jsonl"] |= {"conditional/unshared", "conditional/shared-label"}
 """Recipes that have learned with another loss since these runs."""
-BUDGET = ("train.epochs", "train.batch_size", "train.learning_rate")
-ELSEWHERE = (*BUDGET, "train.budget", "train.precision", "max_width", "overlap", "spans.checkpointing")
+ELSEWHERE = re.compile(
+    r"train\.(epochs|batch_size|learning_rate|budget|precision)|phases\.\d+\.epochs"
+    r"|max_width|overlap|spans\.checkpointing"
+)
 """Settings that are no part of a recipe's: budgets, number types, what the corpus decides, and what saves memory."""
 
 Settings = dict[str, str]
-Budget = tuple[float, ...]
-Runs = defaultdict[str, defaultdict[str, list[float]]]
-"""The dev scores of each recipe with each of its settings, which are JSON here."""
+Runs = defaultdict[str, defaultdict[str, defaultdict[int, list[float]]]]
+"""The dev scores of each recipe with each of its settings, which are JSON here, by seed."""
+
+
+class Budget(NamedTuple):
+    """What runs must share to be compared."""
+
+    epochs: int  # of all phases
+    batch_size: int
+    learning_rate: float
 
 
 def score(row: dict[str, Any]) -> float:
@@ -73,11 +86,23 @@ def score(row: dict[str, Any]) -> float:
     return float(row["dev"]["f1"])
 
 
-def costs() -> dict[str, float]:
-    """Predictions of texts on a CPU by recipe, times the bare encoder's, as measured in one call."""
+def costs() -> tuple[str, dict[str, float]]:
+    """An encoder, and predictions of texts with it on a CPU by recipe, times the bare encoder's; of one call."""
     lines = (RESULTS / "throughput-recipes.jsonl").read_text(encoding="utf-8").splitlines()
-    names = {row["name"]: row["ratio"] for row in map(json.loads, lines)}
-    return {name.split(", ")[2]: ratio for name, ratio in names.items() if " texts, " in name}
+    measured = [(row["name"].split(", "), row["ratio"]) for row in map(json.loads, lines)]
+    (folder,) = {name[1] for name, _ in measured}
+    short = next((short for short, known in SHORT_NAMES.items() if known.folder == folder), folder)
+    return short, {name[2]: ratio for name, ratio in measured if name[0].endswith(" texts")}
+
+
+def budget_of(recipe: str, settings: Settings) -> Budget:
+    """What a recipe was trained for with these settings."""
+    trained = find(recipe)
+    for key, value in settings.items():
+        trained = override(trained, key, value)
+    train = trained.train
+    epochs = sum(train.epochs if phase.epochs is None else phase.epochs for phase in trained.phases)
+    return Budget(epochs, train.batch_size, train.learning_rate)
 
 
 def collect(results: Path = RESULTS) -> list[KeptRuns]:
@@ -90,13 +115,12 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
             if recipe not in RECIPES - REPAIRED.get(name, set()):
                 continue  # tried in a benchmark and not in the package, or another thing by now
             if kind is not None and (kind != "long" or "proposals" in recipe):
-                settings, usual = row["settings"], find(recipe).train
-                budget = tuple(float(settings.get(key, getattr(usual, key.removeprefix("train.")))) for key in BUDGET)
-                own = {key: value for key, value in settings.items() if key not in ELSEWHERE}
-                at = json.dumps(own, sort_keys=True)
-                runs[row["corpus"], Path(row["encoder"]).name][budget][recipe][at].append(score(row))
+                settings = row["settings"]
+                own = {key: value for key, value in settings.items() if not ELSEWHERE.fullmatch(key)}
+                there = runs[row["corpus"], Path(row["encoder"]).name][budget_of(recipe, settings)]
+                there[recipe][json.dumps(own, sort_keys=True)][row["seed"]].append(score(row))
     found: list[KeptRuns] = []
-    cost = costs()
+    cost_encoder, cost = costs()
     for (corpus, encoder), budgets in sorted(runs.items()):
         compared = max(map(best_settings, budgets.values()), key=len)
         for recipe, (settings, dev) in sorted(compared.items()):
@@ -110,6 +134,7 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
                     settings=settings,
                     dev=[round(each, 2) for each in dev],
                     cost=cost.get(recipe),
+                    cost_encoder=cost_encoder if recipe in cost else None,
                 )
             )
     return found
@@ -117,14 +142,14 @@ def collect(results: Path = RESULTS) -> list[KeptRuns]:
 
 def new_runs() -> Runs:
     """None yet."""
-    return defaultdict(lambda: defaultdict(list))
+    return defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
 
 
 def best_settings(runs: Runs) -> dict[str, tuple[Settings, list[float]]]:
-    """The settings of each recipe with the best mean, and its scores; without recipes that have too few seeds."""
+    """The settings of each recipe with the best mean, and a score for each seed; not of recipes with too few seeds."""
     best = {}
     for recipe, settings in runs.items():
-        enough = {own: dev for own, dev in settings.items() if len(dev) >= SEEDS}
+        enough = {own: [mean(dev[seed]) for seed in sorted(dev)] for own, dev in settings.items() if len(dev) >= SEEDS}
         if enough:
             own = max(enough, key=lambda each: mean(enough[each]))
             best[recipe] = json.loads(own), enough[own]

@@ -8,10 +8,10 @@ Predictions on test (labels, offsets, scores; no text) of runs with a base-size 
 benchmarks/predictions, behind the encoder's name, so that a later run can be paired with them. Those of the first calls
 with a base-size encoder are missing: bundling on NCBI-disease; shallow and deep spans on GENIA (42d7cbc, e08163d).
 
-Articles are drawn, and for each system runs of its own; a row says how many articles there were. Some corpora number
-their sentences only: there the version with whole texts tells which article a sentence is of, because sentences of one
-article are no independent draws. `--subset long` compares entities of more than four words alone, `--subset nested` the
-sentences in which an entity is inside another.
+Articles are drawn, and for each system runs of its own. Some corpora number their sentences only: there the version
+with whole texts tells which article a sentence is of, because sentences of one article are no independent draws. Where
+there is none, or there are too few articles, sentences are drawn; a row says which, and how many. `--subset long`
+compares entities of more than four words alone, `--subset nested` the sentences in which an entity is inside another.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deep_reading import words_in
 from training_runs import gold
+
+if TYPE_CHECKING:
+    from wingspan.evaluation.comparison import Comparison
 
 LONG = 4  # words: 4 of 100 entities of GENIA have more
 
@@ -34,8 +38,10 @@ def runs_of(start: str, part: str, right: list[Any]) -> list[list[Any]]:
     """The gold documents with what each seed's model found in them."""
     from wingspan.text import Entity, Span
 
+    own = re.compile(rf"{re.escape(Path(start).name)}-\d+-{part}\.jsonl\.gz")  # names of others begin like this, too
+    files = [path for path in Path(start).parent.glob("*.jsonl.gz") if own.fullmatch(path.name)]
     runs = []
-    for path in sorted(Path(start).parent.glob(f"{Path(start).name}-[0-9]-{part}.jsonl.gz")):
+    for path in sorted(files, key=lambda path: (len(path.name), path.name)):  # seed 9 before seed 10
         rows = dict(map(json.loads, gzip.decompress(path.read_bytes()).decode().splitlines()))
         runs.append(
             [
@@ -53,15 +59,18 @@ def by_article(sentences: list[Any], folder: Path, part: str) -> list[Any]:
     if any(sentence.group for sentence in sentences) or not any(folder.glob(f"{part}.text.jsonl*")):
         return sentences
     unread = {article.id: letters_of(article.text) for article in gold(folder, part, text=True)}
+    letters = [letters_of(sentence.text) for sentence in sentences]
+    whole, at = "".join(letters), 0
     grouped, article, rest = [], "", ""  # what is left of the article that is being read
-    for sentence in sentences:
-        own = letters_of(sentence.text)
+    for sentence, own in zip(sentences, letters, strict=True):
         if own and not rest:  # signs alone are of the article that is being read
-            article = next((name for name, text in unread.items() if text.startswith(own)), "")
+            begun = [name for name, text in unread.items() if text.startswith(own)]
+            # where several begin so ("St."), the longest whose whole text this and the next sentences are
+            article = max(begun, key=lambda name: whole.startswith(unread[name], at) * len(unread[name]), default="")
             rest = unread.pop(article, "")
         if not rest.startswith(own):
             raise SystemExit(f"{folder}: {sentence.id} is in none of the whole texts of {part}")
-        rest = rest[len(own) :]
+        rest, at = rest[len(own) :], at + len(own)
         grouped.append(replace(sentence, group=article))
     return grouped
 
@@ -69,6 +78,12 @@ def by_article(sentences: list[Any], folder: Path, part: str) -> list[Any]:
 def letters_of(text: str) -> str:
     """What two versions of a text share."""
     return "".join(character for character in text.lower() if character.isalnum())
+
+
+def unit_of(compared: Comparison) -> str:
+    """What was drawn: articles, or sentences where their articles are not known or too few."""
+    known = any(sentence.group for sentence in compared.gold)
+    return "articles" if known and compared.unit == "documents" else "sentences"
 
 
 def long_only(document: Any) -> Any:
@@ -128,6 +143,7 @@ def main() -> None:
                 "p": round(difference.p, 4),
                 "samples": given.samples,
                 "units": compared.units,
+                "unit": unit_of(compared),
                 "entities": sum(len(document.entities) for document in right),
                 "commit": given.commit,
             }

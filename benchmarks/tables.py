@@ -23,7 +23,7 @@ import scale_tables
 import system_tables
 import vector_tables
 from table_rows import markdown, rows, spread, told
-from wingspan.training.choice import UNKNOWN_WEIGHTS, first_of, kept, nearest, weights_of
+from wingspan.training.choice import kept, winner_for
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -555,12 +555,17 @@ def choices() -> str:
     for kind, words in KINDS_OF_DATA.items():
         cells = [words]
         for encoder in encoders:
-            found = nearest([row for row in kept() if row["kind"] == kind], weights_of(encoder) or UNKNOWN_WEIGHTS)
-            winner = first_of(found)
-            chance = ", may be chance" if winner.chance else ""
-            measured = "" if found[0]["encoder"] == encoder else f"; measured with {found[0]['encoder']}"
-            faster = f", {winner.faster:.1f} times as fast" if winner.faster else ""
-            cells.append(f"`{winner.recipe}` ({winner.lead:+.2f}{chance}{faster}{measured})")
+            winner = winner_for(kind, encoder)
+            about = []
+            if winner.lead is not None:
+                about.append(f"{'+' if winner.faster is None else '-'}{winner.lead:.2f}")
+                about += ["may be chance"] if winner.chance else []
+            if winner.faster is not None:
+                timed = winner.runs[0]["cost_encoder"]
+                elsewhere = "" if timed == winner.encoder else f" with {timed}"
+                about.append(f"{winner.faster:.1f} times as fast{elsewhere}")
+            about += [] if winner.encoder == encoder else [f"F1 with {winner.encoder}"]
+            cells.append(f"`{winner.recipe}`" + (f" ({', '.join(about)})" if about else ""))
         lines.append(" | ".join(cells))
     return markdown(" | ".join(["your data", *(f"encoder like {name}" for name in encoders)]), lines)
 
@@ -580,7 +585,7 @@ def choices_evidence() -> str:
         best = sorted(runs, key=lambda run: -fmean(run[1]))
         cells = [f"`{recipe}` {spread(dev)} ({len(dev)})" for recipe, dev in best[:SHOWN]]
         lines.append(f"{words} | {corpus} | {encoder} | {', '.join(cells)} | {len(best)}")
-    return markdown("your data | dev of | encoder | the best, dev F1 (runs) | recipes in all", lines)
+    return markdown("your data | dev of | encoder | the best, dev F1 (seeds) | recipes in all", lines)
 
 
 def serving() -> str:

@@ -42,7 +42,8 @@ SHAPES = {
 
 def row(kind, recipe, dev, corpus="one", encoder="minilm", weights=10616832, settings=None, cost=None) -> KeptRuns:
     about = {"kind": kind, "corpus": corpus, "encoder": encoder, "weights": weights}
-    return KeptRuns(**about, recipe=recipe, settings=settings or {}, dev=dev, cost=cost)
+    timed = {"cost": cost, "cost_encoder": None if cost is None else "minilm"}
+    return KeptRuns(**about, recipe=recipe, settings=settings or {}, dev=dev, **timed)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -101,6 +102,14 @@ def test_of_recipes_next_to_each_other_the_one_that_predicts_faster_is_taken(dev
         "but predicts 6.0 times as fast on a CPU."
     )
     assert (quick in found.reason) == (chosen == "quick")
+
+
+def test_a_cost_that_was_measured_with_another_encoder_says_so():
+    other = {"encoder": "e5-small", "weights": 21233664}
+    rows = [row("flat", "best", [79.9, 80.0, 80.1], cost=12.0, **other)]
+    rows += [row("flat", "quick", [79.95] * 3, cost=2.0, **other)]
+    reason = choose(figures(), 0, "e5-small", rows).reason
+    assert "but predicts 6.0 times as fast on a CPU (measured with minilm)." in reason
 
 
 def test_the_encoder_of_the_nearest_size_is_asked(tmp_path):
@@ -198,23 +207,72 @@ def test_no_two_recipes_of_the_results_differ_in_name_only():
     assert not same
 
 
-def test_runs_of_other_budgets_are_not_compared(script, tmp_path):
+def collected(script, folder, runs, seeds=(0, 1, 2)):
+    """What the script makes of runs with a recipe, settings and a dev score that rises with the seed."""
+    lines = [
+        {"recipe": recipe, "settings": settings, "seed": seed, "dev": {"f1": dev + seed}}
+        for recipe, settings, dev in runs
+        for seed in seeds
+    ]
     for name in script["FILES"]:
-        (tmp_path / name).write_text("")
+        (folder / name).write_text("")
+    rows = [json.dumps({"corpus": "genia", "encoder": "minilm", **line}) for line in lines]
+    (folder / script["FILES"][0]).write_text("\n".join(rows))
+    return [(each["recipe"], each["settings"], each["dev"]) for each in script["collect"](folder)]
+
+
+def test_runs_of_other_budgets_are_not_compared(script, tmp_path):
     few, many = {"train.epochs": "5"}, {"train.epochs": "50"}
     runs = [("deep_span/biaffine", few, 80), ("bundling/span", few, 81), ("bundling/bl-span", many, 90)]
     runs += [("bundling/span", {**few, "train.precision": "bf16", "spans.dropout": "0.3"}, 83)]
-    lines = [
-        {"corpus": "genia", "encoder": "minilm", "recipe": recipe, "settings": settings, "dev": {"f1": dev + seed}}
-        for recipe, settings, dev in runs
-        for seed in range(3)
-    ]
-    (tmp_path / script["FILES"][0]).write_text("\n".join(map(json.dumps, lines)))
-    found = script["collect"](tmp_path)
-    assert [(each["recipe"], each["settings"], each["dev"]) for each in found] == [
+    assert collected(script, tmp_path, runs) == [
         ("bundling/span", {"spans.dropout": "0.3"}, [83, 84, 85]),
         ("deep_span/biaffine", {}, [80, 81, 82]),
     ]
+
+
+def test_the_epochs_of_all_phases_are_a_budget_and_none_of_them_a_setting(script, tmp_path):
+    runs = [("compress_generate/baseline", {"train.epochs": "8"}, 80), ("compress_generate/supvib", {}, 85)]
+    runs += [("compress_generate/supvib", {"train.epochs": "8"}, 81)]
+    runs += [("compress_generate/all", {"train.epochs": "8", "phases.0.epochs": "2"}, 90)]
+    runs += [("compress_generate/all", {"train.epochs": "6", "phases.0.epochs": "2"}, 79)]
+    runs += [("compress_generate/supvib-spanreco", {"train.epochs": "5"}, 78)]  # after the recipe's own three
+    assert collected(script, tmp_path, runs) == [
+        ("compress_generate/all", {}, [79, 80, 81]),
+        ("compress_generate/baseline", {}, [80, 81, 82]),
+        ("compress_generate/supvib", {}, [81, 82, 83]),
+        ("compress_generate/supvib-spanreco", {}, [78, 79, 80]),
+    ]
+
+
+def test_runs_of_one_seed_count_as_one(script, tmp_path):
+    runs = [("bundling/span", {}, 80), ("deep_span/biaffine", {}, 70), ("deep_span/biaffine", {}, 72)]
+    assert collected(script, tmp_path, runs) == [
+        ("bundling/span", {}, [80, 81, 82]),
+        ("deep_span/biaffine", {}, [71, 72, 73]),
+    ]
+    assert collected(script, tmp_path, 3 * runs, seeds=(1, 2)) == []
+
+
+def test_a_cost_names_the_encoder_that_it_was_measured_with(script):
+    encoder, costs = script["costs"]()
+    assert encoder == "minilm"
+    assert {row["recipe"]: row["cost"] for row in kept() if row["cost_encoder"] == encoder}.items() <= costs.items()
+    assert all((row["cost"] is None) == (row["cost_encoder"] is None) for row in kept())
+
+
+def test_the_table_shows_what_auto_chooses(monkeypatch):
+    """Also where deep spans cannot be made for the encoders."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    monkeypatch.syspath_prepend(str(folder))
+    choices = runpy.run_path(str(folder / "tables.py"))["choices"]  # tests share helpers in a module of that name
+    for copyable in (True, False):
+        monkeypatch.setattr("wingspan.training.choice.has_copyable_blocks", lambda _, copyable=copyable: copyable)
+        _, _, *lines = choices().splitlines()
+        for kind, line in zip(SHAPES, lines, strict=True):
+            cells = line.strip("| ").split(" | ")[1:]
+            for encoder, cell in zip(("minilm", "e5-small", "all-mpnet-base-v2"), cells, strict=True):
+                assert cell.split("`")[1] == choose(*SHAPES[kind], encoder).recipe
 
 
 def test_the_lead_is_that_on_corpora_that_both_recipes_saw():
@@ -228,6 +286,24 @@ def test_the_corpora_of_the_lead_are_named_where_they_are_fewer():
     rows += [row("flat", "b", [79.0, 81.0], "one")]
     reason = choose(figures(), 0, "minilm", rows).reason
     assert "a was best on dev of one and two with minilm, 1.00 F1 before b on one, which may be chance." in reason
+
+
+def test_a_lead_that_contradicts_the_ranking_is_not_told():
+    """On the one corpus that both saw b is ahead of a, and on another far behind c, which saw too few."""
+    rows = [row("flat", "a", [80.0] * 3, "one"), row("flat", "a", [90.0] * 3, "two")]
+    rows += [row("flat", "b", [80.4] * 3, "one"), row("flat", "b", [70.0] * 3, "three")]
+    rows += [row("flat", "c", [99.0] * 3, "three")]
+    assert choose(figures(), 0, "minilm", rows).reason.endswith(" a was best on dev of one and two with minilm.")
+
+
+def test_a_lead_that_contradicts_it_is_not_told_of_the_faster_one_either():
+    """By the mean distance from each corpus' best `best` is just ahead; on the corpus that both saw it is behind."""
+    rows = [row("flat", "best", [80.0] * 3, "one", cost=12.0), row("flat", "best", [80.0] * 3, "two", cost=12.0)]
+    rows += [row("flat", "quick", [80.05] * 3, "one", cost=2.0), row("flat", "quick", [69.92] * 3, "three", cost=2.0)]
+    rows += [row("flat", "c", [70.0] * 3, "three")]
+    reason = choose(figures(), 0, "minilm", rows).reason
+    assert "quick was next to the best on dev of one and three with minilm, but predicts 6.0 times as fast" in reason
+    assert reason.endswith(" times as fast as best on a CPU.")
 
 
 def test_the_noise_of_a_lead_shrinks_with_the_corpora():

@@ -77,7 +77,7 @@ BLOCKS = (*FAMILIES, "mpnet", "distilbert")
 
 
 class KeptRuns(TypedDict):
-    """The dev scores of one recipe on one corpus, a seed each."""
+    """The dev scores of one recipe on one corpus."""
 
     kind: Kind
     corpus: str
@@ -85,8 +85,9 @@ class KeptRuns(TypedDict):
     weights: int  # of the encoder's blocks
     recipe: str
     settings: dict[str, str]  # of the recipe, where they were not its defaults
-    dev: list[float]
+    dev: list[float]  # of each seed, the mean of its runs, which are no independent draws
     cost: float | None  # of a prediction on a CPU, times the bare encoder's, where it was measured
+    cost_encoder: str | None  # with which that was
 
 
 class Settled(NamedTuple):
@@ -139,29 +140,43 @@ def choose(found: Statistics, corpora: int, encoder: str | None, evidence: Seque
         recipe = FROM_SCRATCH[kind]
         advice = "; --encoder minilm, or a larger one, finds more" if encoder is None else ""
         return Settled(recipe, named, f"auto: {seen}. No pretrained encoder, so {recipe}, which needs none{advice}.")
-    size = weights_of(named)
-    rows = nearest([row for row in evidence or kept() if row["kind"] == kind], size or UNKNOWN_WEIGHTS)
-    if config_of(named).get("model_type", BLOCKS[0]) not in BLOCKS:
-        rows = [row for row in rows if not made_with(find(row["recipe"]).spans, DeepSpans)]
-    winner = first_of(rows)
-    its = [row for row in rows if row["recipe"] == winner.recipe]
+    winner = winner_for(kind, named, evidence)
     of_pieces = " of entities in pieces" if kind == "discontinuous" else ""
-    chance = ", which may be chance" if winner.chance else ""
     lead, faster = "", ""
-    ran_on = frozenset(row["corpus"] for row in its)
-    there = f" on {listing(winner.on)}" if frozenset() < winner.on < ran_on else ""
+    ran_on = frozenset(row["corpus"] for row in winner.runs)
+    if winner.lead is not None:
+        side = "before" if winner.faster is None else "behind"
+        there = f" on {listing(winner.on)}" if winner.on < ran_on else ""
+        chance = ", which may be chance" if winner.chance else ""
+        lead = f", {winner.lead:.2f} F1{of_pieces} {side} {winner.second}{there}{chance}"
     if winner.faster is not None:
-        lead = f", {-winner.lead:.2f} F1{of_pieces} behind {winner.second}{there}{chance}"
-        faster = f", but predicts {winner.faster:.1f} times as fast on a CPU"
-    elif winner.second is not None:
-        lead = f", {winner.lead:.2f} F1{of_pieces} before {winner.second}{there}{chance}"
-    assumed = "" if size else f" (the size of {named} is not known)"
+        than = "" if lead else f" as {winner.second}"
+        timed = winner.runs[0]["cost_encoder"]
+        elsewhere = "" if timed == winner.encoder else f" (measured with {timed})"
+        faster = f", but predicts {winner.faster:.1f} times as fast{than} on a CPU{elsewhere}"
+    assumed = "" if weights_of(named) else f" (the size of {named} is not known)"
     place = "next to the best" if faster else "best"
-    measured = f"{winner.recipe} was {place} on dev of {listing(ran_on)} with {rows[0]['encoder']}"
-    settings = dict(set.intersection(*(set(row["settings"].items()) for row in its)))
+    measured = f"{winner.recipe} was {place} on dev of {listing(ran_on)} with {winner.encoder}"
+    settings = dict(set.intersection(*(set(row["settings"].items()) for row in winner.runs)))
     as_there = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
     also = f" Set as there, unless you do: {as_there}." if settings else ""
     return Settled(winner.recipe, named, f"auto: {seen}. {measured}{assumed}{lead}{faster}.{also}", settings)
+
+
+def winner_for(kind: Kind, encoder: str, evidence: Sequence[KeptRuns] | None = None) -> Winner:
+    """The winner for a kind of data with a pretrained encoder, of recipes whose parts can be made for it."""
+    rows = [row for row in evidence or kept() if row["kind"] == kind]
+    rows = nearest(rows, weights_of(encoder) or UNKNOWN_WEIGHTS)
+    if not has_copyable_blocks(encoder):
+        rows = [row for row in rows if not made_with(find(row["recipe"]).spans, DeepSpans)]
+    return first_of(rows)
+
+
+def has_copyable_blocks(encoder: str) -> bool:
+    """Whether deep spans can copy an encoder's blocks, as far as its configuration can be had."""
+    if any(row["encoder"] == encoder for row in kept()):
+        return True  # they did in the runs; so tables of these are made without a download
+    return config_of(encoder).get("model_type", BLOCKS[0]) in BLOCKS
 
 
 def made_with(part: Any, kind: type) -> bool:
@@ -209,32 +224,43 @@ class Winner(NamedTuple):
     """The best recipe of some runs and its lead; or the quickest of those next to the best, which is second then."""
 
     recipe: str
+    runs: Sequence[KeptRuns]  # of this recipe
     second: str | None = None
-    lead: float = 0.0
+    lead: float | None = None
+    """Of the better over the other on corpora that both have seen; None where these contradict the ranking over all."""
     chance: bool = False  # whether the lead is less than two standard errors, from the seeds
     faster: float | None = None
     """How many times as fast as the second it predicts, where it was taken for that."""
     on: frozenset[str] = frozenset()
-    """The corpora of the lead: those that both have seen."""
+    """The corpora of the lead."""
+
+    @property
+    def encoder(self) -> str:
+        """The encoder that its runs had."""
+        return self.runs[0]["encoder"]
 
 
 def first_of(rows: Sequence[KeptRuns]) -> Winner:
     """The best recipe of these runs; of those that are as near to it as nothing, the one that predicts fastest."""
+    runs: defaultdict[str, list[KeptRuns]] = defaultdict(list)
+    for row in rows:
+        runs[row["recipe"]].append(row)
     (best, top), *others = rank(rows)
     if not others:
-        return Winner(best)
+        return Winner(best, runs[best])
     costs = {row["recipe"]: cost for row in rows if (cost := row["cost"]) is not None}
     near = [name for name, behind in ((best, top), *others) if top - behind <= NEAR and name in costs]
     first = min(near, key=costs.__getitem__) if best in near else best
-    second = others[0][0] if first == best else best
-    one, other = ({row["corpus"]: row["dev"] for row in rows if row["recipe"] == name} for name in (first, second))
-    both = one.keys() & other.keys()  # the lead is that on corpora that both have seen
+    other = others[0][0] if first == best else first
+    better, worse = ({row["corpus"]: row["dev"] for row in runs[name]} for name in (best, other))
+    both = better.keys() & worse.keys()
     if not both:
-        return Winner(best)
-    lead = mean(mean(one[corpus]) - mean(other[corpus]) for corpus in both)
-    error = math.sqrt(sum(squared_error(dev[corpus]) for dev in (one, other) for corpus in both)) / len(both)
-    faster = None if first == best else costs[best] / costs[first]
-    return Winner(first, second, lead, abs(lead) <= 2 * error, faster, frozenset(both))
+        return Winner(best, runs[best])
+    lead = mean(mean(better[corpus]) - mean(worse[corpus]) for corpus in both)
+    error = math.sqrt(sum(squared_error(dev[corpus]) for dev in (better, worse) for corpus in both)) / len(both)
+    second, faster = (other, None) if first == best else (best, costs[best] / costs[first])
+    found = Winner(first, runs[first], second, lead, lead <= 2 * error, faster, frozenset(both))
+    return found if lead >= 0 else found._replace(lead=None)
 
 
 def squared_error(dev: Sequence[float]) -> float:
