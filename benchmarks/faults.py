@@ -355,7 +355,7 @@ LISTED = [  # of the trial with 211 faults: those that no test noticed then
     option("experiment", '        "on_leak": on_leak,\n', ""),
     option("experiment", "        pruner=pruner,\n", ""),
     option("compare", "show(result, Console(), examples)", "show(result, Console())"),
-    option("train", "parts=trusted(parts)", "parts=[]"),
+    option("train", "mine = trusted(parts)", "mine = []"),
     option("predict", ", parts=trusted(parts))", ")"),
     option("evaluate", "parts=options.trusted(parts)", "parts=()"),
     option("validate", "if any(report.problems for report in reports):", "if reports[-1].problems:"),

@@ -544,6 +544,11 @@ def test_what_the_user_sets_wins(base, key):
         assert float(values[name]) == float(own if name == key else value)
 
 
+@pytest.mark.parametrize("factors", ["{}", '{"model.scorer": 2}'])
+def test_all_factors_that_the_user_sets_win(base, factors):
+    assert prepare("bundling/span", base, {"train.factors": factors}).train.factors == json.loads(factors)
+
+
 def test_recipes_of_papers_and_of_users_stay_as_they_are(base, tmp_path):
     paper = prepare("bundling/paper", base, {})
     assert paper.train == find("bundling/paper").train
