@@ -81,6 +81,29 @@ def test_a_study_goes_on_only_with_the_settings_that_auto_brought_before(tmp_pat
         tune(asked, QUIET)
 
 
+@pytest.mark.parametrize("study", [None, "shared.db"])
+def test_a_search_of_another_recipe_is_not_replaced(tmp_path, monkeypatch, study):
+    monkeypatch.setattr(search, "run", pretend)
+
+    def auto_stands_for(recipe):
+        monkeypatch.setattr(search, "settle", lambda *_: Settled(recipe, "hashed", "auto: so.", {}))
+
+    asked = request(tmp_path, recipe="auto", trials=1, study=study and str(tmp_path / study))
+    auto_stands_for("bundling/span")
+    tune(asked, QUIET)
+    results = [tmp_path / "search" / name for name in ("best.toml", "trials.jsonl")]
+    before = [file.read_bytes() for file in results]
+    auto_stands_for("baseline")  # as with another corpus, or in another release
+    refused = "search: the search there is for the recipe 'bundling/span', not 'baseline'.* another --output or --name"
+    with pytest.raises(ValueError, match=refused):
+        tune(asked, QUIET)
+    assert [file.read_bytes() for file in results] == before
+    tune(replace(asked, name="another"), QUIET)
+    tune(replace(asked, output=tmp_path / "elsewhere"), QUIET)
+    auto_stands_for("bundling/span")
+    assert len(tune(replace(asked, trials=2), QUIET).trials) == 2  # it goes on
+
+
 def test_what_auto_brings_is_in_every_trial_and_in_what_is_found(tmp_path, monkeypatch):
     settled = Settled("bundling/span", "hashed", "auto: so.", {"train.clip": "2.5"})
     tried, prepare = [], search.prepare

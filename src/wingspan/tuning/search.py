@@ -26,7 +26,7 @@ from wingspan.corpora.leaks import OnLeak
 from wingspan.evaluation.scores import headline
 from wingspan.files import atomic_write
 from wingspan.recipe import Between, OneOf, Recipe, must_recognize
-from wingspan.recipe_json import SettingsFile, write_settings
+from wingspan.recipe_json import SettingsFile, read_settings, write_settings
 from wingspan.recipes import ranges
 from wingspan.recognizer.torch_engine import usable_device
 from wingspan.text import corpus_fingerprint
@@ -75,6 +75,11 @@ class SearchRequest:
         """The file or URL of the study."""
         return self.study or str(self.output / "study.db")
 
+    @property
+    def note(self) -> Path:
+        """The file that says what the search in the folder is for."""
+        return self.output / "search.toml"
+
 
 class SearchResult(NamedTuple):
     """The best trial of the study, how much each setting mattered, and all trials."""
@@ -101,8 +106,10 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
     request.output.mkdir(parents=True, exist_ok=True)
     epochs = sum(recipe.train.epochs if phase.epochs is None else phase.epochs for phase in recipe.phases)
     with FileLock(request.output / ".study.lock"):  # of two commands that start together, one creates the study
+        refuse_another_recipe(request)
         study = open_study(request, epochs)
         claim(study, request, space, corpora)
+        note(request)
         if not study.get_trials(deepcopy=False) and (own := own_values(recipe, space)) is not None:
             study.enqueue_trial(own)  # the search never ends with settings worse on dev than the recipe's own
     done = sum(trial["state"] != "running" for trial in trials_of(study))
@@ -287,6 +294,28 @@ def serialize_transactions(engine: Any) -> None:
     event.listen(engine, "connect", leave_begin_to_us)
     event.listen(engine, "begin", begin)
     engine.dispose()  # connections opened earlier do not have the listeners
+
+
+def refuse_another_recipe(request: SearchRequest) -> None:
+    """Refuses a folder with the search of another recipe, unless this one has a name of its own.
+
+    By default a study has the recipe's name, so that it is another study when `auto` stands for another recipe.
+    """
+    if request.name is not None or not request.note.exists():
+        return
+    earlier = read_settings(request.note).recipe
+    if earlier != request.recipe:
+        raise ValueError(
+            f"{request.output}: the search there is for the recipe {earlier!r}, not {request.recipe!r}, which would "
+            "replace its results; choose another --output or --name"
+        )
+
+
+def note(request: SearchRequest) -> None:
+    """Notes in the folder what its search is for: the recipe, and what all trials have."""
+    if request.name is None:
+        remark = "wingspan tune: what the search in this folder is for; what it has found is in best.toml."
+        write_settings(request.note, SettingsFile(request.recipe, request.encoder, request.known), [remark])
 
 
 def claim(study: Any, request: SearchRequest, space: Mapping[str, Between | OneOf], corpora: Corpora) -> None:

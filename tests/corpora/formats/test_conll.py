@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wingspan.corpora.formats.conll import read, write
-from wingspan.files import CorpusError, Problems
+from wingspan.files import CorpusError, CorpusWarning, Problems
 from wingspan.text import Document, Entity, Span
 
 CONLL_2003 = """-DOCSTART- -X- -X- O
@@ -78,11 +78,72 @@ def test_a_single_mark_at_the_top_is_no_group(tmp_path: Path, content: str, grou
         ("# made by hand\n#one\tB-X\n#two\tO\n\n#three\tO\n", [["#one", "#two"], ["#three"]]),
         ("# made by hand\n# 2\tpeople\n", []),
         ("# O\n", []),  # without a tab it is a comment
+        ("# made by hand\n#see plan B\n#one B-X\n#two O\n\n#three O\n", [["#one", "#two"], ["#three"]]),
+        ("#see plan B\n\n#one word\tB-X\n", [["#one word"]]),  # tabs tell more than blanks
     ],
 )
 def test_all_words_may_start_with_a_hash(tmp_path: Path, content: str, words: list[list[str]]) -> None:
     documents = list(read(file(tmp_path, content), Problems()))
     assert [[d.text[start:end] for start, end in d.words or ()] for d in documents] == words
+
+
+COMMENTS = ["# id = 1", "#sent_id = 2", "# made by hand at home", "#global.columns = WORD NER", "# text = The U-Bahn"]
+
+
+@pytest.mark.parametrize("divider", ["\t", " "])
+@pytest.mark.parametrize(
+    ("rows", "scheme", "entities"),
+    [
+        ("#a PER|#b O", "IO", [("PER", "#a")]),  # no other word says that PER is a label
+        ("#a PER|b O", "IO", [("PER", "#a")]),
+        ("#a MISC|b PER|c O", "IO", [("MISC", "#a"), ("PER", "b")]),
+        ("C O|# LANG|, O|R LANG", "IO", [("LANG", "#"), ("LANG", "R")]),
+        ("#a B-PER|#b I-PER|c O", "IOB2", [("PER", "#a #b")]),
+        ("#a x B-PER|#b x O", "IOB2", [("PER", "#a")]),
+        ("#a x PER|#b x O", "IO", [("PER", "#a")]),
+        ("a x y O|b x y PER", "IO", [("PER", "b")]),  # as many columns as `# id = 1`
+        ("a x y O|b x y B-PER", "IOB2", [("PER", "b")]),
+        ("a x y O|#b x y O", "IOB2", []),
+    ],
+)
+def test_words_and_comments_that_start_with_a_hash(
+    tmp_path: Path, divider: str, rows: str, scheme: str, entities: list[tuple[str, str]]
+) -> None:
+    lines = [row.replace(" ", divider) for row in rows.split("|")]
+    problems = Problems(warns=True)
+    (document,) = read(file(tmp_path, "\n".join([*COMMENTS, *lines, *COMMENTS, ""])), problems)
+    assert document.text.split(" ") == [row.split(" ")[0] for row in rows.split("|")]
+    assert found([document]) == [entities]
+    assert document.meta["comments"] == [*COMMENTS, *COMMENTS]
+    assert f"tags in scheme {scheme} in column" in problems.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "count", "line"),
+    [
+        ("a\tB-X\n#b\tPER\n", 1, 2),  # no tag of IOB2, and maybe a heading
+        ("a\tB-X\tO\n#b\tB-Work of art\n\n#c B-Y\n", 2, 2),
+        ("a\tO\n#\tPER\n", 1, 2),
+        ("a\tO\nb\tLOC\n# c\tPER\n", 1, 3),
+        ("a O\nb LOC\n# PER\n", 1, 3),
+        ("a x y O\nb x y LOC\n# made by hand\n", 1, 3),  # by chance
+        ("a x O\nb x B-X\n# B-X\n", 1, 3),
+    ],
+)
+def test_a_comment_that_may_be_a_word_is_told(tmp_path: Path, content: str, count: int, line: int) -> None:
+    path = file(tmp_path, content)
+    with pytest.warns(CorpusWarning, match=f"a.conll: comments that may be words: {count}, the first in line {line}; "):
+        (document, *_) = read(path, Problems(warns=True))
+    assert "#" not in document.text
+
+
+def test_a_comment_that_would_become_a_word_is_not_written(tmp_path: Path) -> None:
+    document = Document.from_words("a-1", ("a",), meta={"comments": ["#word\ttag"]})
+    with pytest.raises(CorpusError, match=r"the comment '#word\\ttag' would be read as a word"):
+        write([document], tmp_path / "a.conll")
+    tagged = Document.from_words("a-2", ("b",), (Entity.at("X", 0, 1),))  # its prefix says what tags look like
+    write([document, tagged], tmp_path / "a.conll")
+    assert list(read(tmp_path / "a.conll", Problems())) == [document, tagged]
 
 
 def test_germeval_has_an_index_comments_and_two_layers(tmp_path: Path) -> None:

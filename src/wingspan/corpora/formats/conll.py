@@ -4,9 +4,11 @@ Several tag columns are layers of nested entities, as in GermEval 2014. Each sen
 first for its columns, then for its sentences, so that a file of any size needs the memory of one sentence.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -80,6 +82,17 @@ def write(documents: Iterable[Document], path: Path) -> None:
     layers = max((len(tags) for _, tags in tagged), default=1)
     others = [_other_columns(document) for document in kept]
     width = max(map(len, others), default=0)
+    made = ConllColumns(
+        tabs=True,
+        width=1 + width + layers,
+        token=0,
+        tags=tuple(range(1 + width, 1 + width + layers)),
+        others=tuple(range(1, 1 + width)),
+        scheme="IOB2",
+        marked=False,
+        # as the reader will know them
+        labels=frozenset() if any(document.entities for document in kept) else None,
+    )
     group = None
     with atomic_write(path) as out:
         for number, (document, (words, tags), extra) in enumerate(zip(kept, tagged, others, strict=True)):
@@ -88,7 +101,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
             columns = [words, *extra, *([[_UNKNOWN] * len(words)] * (width - len(extra))), *tags]
             columns += [["O"] * len(words)] * (layers - len(tags))
             rows = ["\t".join(row) for row in zip(*columns, strict=True)]
-            _check(document, words, columns, layers)
+            _check(document, words, columns, made)
             lines = [*head, *_comments(document), *(rows or [EMPTY])]
             if number == 0 and lines[:1] and lines[0].startswith(BYTE_ORDER_MARK):
                 out.write(BYTE_ORDER_MARK)  # readers drop the first one, and this word starts with one
@@ -122,7 +135,7 @@ def _changes(document: Document) -> Counter[str]:
     return changed(document, [replace(document, meta=back)], _HOLDS)
 
 
-def _check(document: Document, words: list[str], columns: list[list[str]], layers: int) -> None:
+def _check(document: Document, words: list[str], columns: list[list[str]], made: ConllColumns) -> None:
     """Refuses values that would be read back as something else."""
     for column in columns:
         for value in column:
@@ -134,8 +147,7 @@ def _check(document: Document, words: list[str], columns: list[list[str]], layer
     if any(map(_is_mark, words)):
         raise CorpusError(f"document {document.id}: the word {DOCUMENT_MARK} marks a new document in columns")
     for comment in _comments(document):
-        parts = comment.split("\t")
-        if len(parts) == len(columns) and all(map(is_tag, parts[-layers:])):
+        if not made.is_comment(comment, made.split(comment)):
             raise CorpusError(f"document {document.id}: the comment {comment!r} would be read as a word; shorten it")
     if "\n" in (document.group or ""):
         raise CorpusError(f"document {document.id}: the group {document.group!r} holds a line end; rename it")
@@ -147,6 +159,7 @@ DOCUMENT_MARK = "-DOCSTART-"
 EMPTY = "# sentence without words"  # the line of a document without words, which would leave no trace otherwise
 _GROUP = re.compile(rf"{DOCUMENT_MARK}\s*\((.*)\)\s*", re.DOTALL)
 _SPACES = re.compile(r"[ \t]+")
+_FREE_TEXT = re.compile(r"#(?:#*[ \t]|[^ \t=]*[ \t]*=)")  # `# made by hand`, `#id = 1`: hardly a word
 # phrases, not entities: the third column of CoNLL-2003
 _CHUNKS = frozenset(
     ["NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC", "AC"]
@@ -165,6 +178,8 @@ class ConllColumns:
     scheme: str
     marked: bool
     """Whether document marks divide the file; a single one at its top does not."""
+    labels: frozenset[str] | None
+    """Tags without prefix, which tell words that start with # from comments; None: no tag with a label is known."""
 
     def split(self, line: str) -> list[str]:
         """The columns of a line; empty ones at its end, from extra tabs, are left out."""
@@ -173,14 +188,36 @@ class ConllColumns:
             columns.pop()
         return columns
 
-    def misfit(self, values: Sequence[str], check_tags: bool) -> str | None:
+    def is_comment(self, line: str, values: Sequence[str]) -> bool:
+        """Whether a line that starts with # is no word, by its columns and tags.
+
+        As long as no label is known, anything may be one, but not in free text.
+        """
+        if len(values) != self.width:
+            return True
+        tags = [values[column] for column in self.tags]
+        if self.labels is None and not _FREE_TEXT.match(line):
+            return not all(is_tag(tag, "IO") for tag in tags)
+        return not all(is_tag(tag) or tag in (self.labels or ()) for tag in tags)
+
+    def is_doubtful(self, comment: str, values: Sequence[str]) -> bool:
+        """Whether a comment may be a word after all: it has as many columns, or a tag with prefix and label."""
+        free = _FREE_TEXT.match(comment)
+        if free and "=" in comment:
+            return False
+        # beside prefixed tags, or numbers of words, free text may well have as many columns, as in GermEval
+        if len(values) == self.width and not (free and (self.token or self.labels == frozenset())):
+            return True
+        return any(parse(value)[0] and len(value) > 1 for value in (values[-1:] if free else _split(comment, False)))
+
+    def misfit(self, values: Sequence[str]) -> str | None:
         """The problem with the columns of a line, or None."""
         if len(values) != self.width:
             columns = "1 column" if len(values) == 1 else f"{len(values)} columns"
             return f"{columns} where the file has {self.width}; divide every line alike"
         if not values[self.token]:
             return "the word is empty; remove the line"
-        for column in self.tags if check_tags else ():
+        for column in self.tags if self.labels is not None else ():
             if not is_tag(values[column], self.scheme):
                 return not_a_tag(values[column], self.scheme, f" in column {column + 1}")
         return None
@@ -235,9 +272,11 @@ class _ColumnValues:
 
 def _find_columns(path: Path) -> ConllColumns | None:
     """The columns of a file, or None if it has no words."""
-    tabs, values, marked = _survey(path)
-    if not values:
-        tabs, values, marked = _survey(path, hashes=True)
+    # a line that starts with # may be a comment; where all do, words are those that end with a tag
+    for has_columns in (_is_no_comment, _ends_with_tab_and_tag, _ends_with_tag):
+        tabs, values, marked = _survey(path, has_columns)
+        if values:
+            break
     while len(values) > 1 and values[-1].empty:
         values.pop()
     width = len(values)
@@ -249,18 +288,27 @@ def _find_columns(path: Path) -> ConllColumns | None:
     free = [column for column in range(width) if column not in chosen]
     if values[0].index and len(free) > 1:
         free = free[1:]  # the first column numbers the words
-    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2", marked)
-    # damaged lines are reported when the sentences are read
-    unchecked = sentences(path, columns, Problems("skip"), check_tags=False)
-    detected = detect_scheme([row[column] for row in sentence.rows] for sentence in unchecked for column in chosen)
-    return replace(columns, scheme=detected)
+    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2", marked, None)
+    seen: set[str] = set()
+
+    def tag_sequences() -> Iterator[list[str]]:
+        # damaged lines are reported when the sentences are read
+        for sentence in sentences(path, columns, Problems("skip")):
+            for column in chosen:
+                tags = [row[column] for row in sentence.rows]
+                seen.update(tags)
+                yield tags
+
+    scheme = detect_scheme(tag_sequences())
+    if any(parse(tag)[1] for tag in seen):
+        columns = replace(columns, labels=frozenset(seen if scheme == "IO" else ()))
+    return replace(columns, scheme=scheme)
 
 
-def sentences(
-    path: Path, columns: ConllColumns, problems: Problems, check_tags: bool = True
-) -> Iterator[SentenceLines]:
+def sentences(path: Path, columns: ConllColumns, problems: Problems) -> Iterator[SentenceLines]:
     """The sentences of a file. A sentence with a line that does not fit is reported and left out."""
     marks, group = 0, None
+    doubtful: list[int] = []
     sentence = SentenceLines(1, group)
     for at, line in chain(read_lines(path), [(0, "")]):
         mark = _is_mark(line)
@@ -279,13 +327,21 @@ def sentences(
             name = _GROUP.fullmatch(line.lstrip(" \t"))
             made = f"{stem(path)}-doc{marks}" if columns.marked else None
             sentence.group = group = (name[1] or None) if name else made
-        elif line.startswith("#") and columns.misfit(values, check_tags=True):
+        elif line.startswith("#") and columns.is_comment(line, values):
             sentence.comments.append(line)
-        elif reason := columns.misfit(values, check_tags):
+            if columns.is_doubtful(line, values):
+                doubtful.append(at)
+        elif reason := columns.misfit(values):
             problems.add(path, at, reason)
             sentence.damaged = True
         else:
             sentence.rows.append(values)
+    if doubtful:
+        problems.warn(
+            path,
+            f"comments that may be words: {len(doubtful):,}, the first in line {doubtful[0]}; a word needs "
+            f"{columns.width} columns and a tag of scheme {columns.scheme}",
+        )
 
 
 def _is_mark(line: str) -> bool:
@@ -297,12 +353,20 @@ def _split(line: str, tabs: bool) -> list[str]:
     return line.split("\t") if tabs else _SPACES.split(line.strip(" \t"))
 
 
-def _survey(path: Path, hashes: bool = False) -> tuple[bool, list[_ColumnValues], bool]:
-    """Whether tabs divide the columns, the values of the columns of most lines, and whether marks divide the file.
+def _is_no_comment(line: str) -> bool:
+    return not line.startswith("#")
 
-    A line that starts with # may be a comment or a word. With `hashes` those count that end with a tag, for files in
-    which all words start so.
-    """
+
+def _ends_with_tab_and_tag(line: str) -> bool:
+    return "\t" in line and is_tag(line.rstrip("\t").split("\t")[-1])
+
+
+def _ends_with_tag(line: str) -> bool:
+    return not _FREE_TEXT.match(line) and is_tag(_split(line, tabs=False)[-1])
+
+
+def _survey(path: Path, has_columns: Callable[[str], bool]) -> tuple[bool, list[_ColumnValues], bool]:
+    """Whether tabs divide the columns, the values of the columns of most lines, and whether marks divide the file."""
     tabs: bool | None = None
     marks, marked = 0, False
     by_width: dict[int, list[_ColumnValues]] = {}
@@ -316,7 +380,7 @@ def _survey(path: Path, hashes: bool = False) -> tuple[bool, list[_ColumnValues]
             marked |= bool(marks or lines)  # something is before it
             marks += 1
             continue
-        if line.startswith("#") and not (hashes and "\t" in line and is_tag(line.rstrip("\t").split("\t")[-1])):
+        if not has_columns(line):
             continue
         if tabs is None:
             tabs = "\t" in line
