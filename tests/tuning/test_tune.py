@@ -94,12 +94,13 @@ def test_a_search_of_another_recipe_is_not_replaced(tmp_path, monkeypatch, study
     results = [tmp_path / "search" / name for name in ("best.toml", "trials.jsonl")]
     before = [file.read_bytes() for file in results]
     auto_stands_for("baseline")  # as with another corpus, or in another release
-    refused = "search: the search there is for the recipe 'bundling/span', not 'baseline'.* another --output or --name"
-    with pytest.raises(ValueError, match=refused):
-        tune(asked, QUIET)
+    refused = "search: the search there is for the recipe 'bundling/span', not 'baseline'.* choose another --output$"
+    for name in (None, "another"):
+        with pytest.raises(ValueError, match=refused):
+            tune(replace(asked, name=name), QUIET)
     assert [file.read_bytes() for file in results] == before
-    tune(replace(asked, name="another"), QUIET)
     tune(replace(asked, output=tmp_path / "elsewhere"), QUIET)
+    assert read_settings(tmp_path / "elsewhere" / "best.toml").recipe == "baseline"
     auto_stands_for("bundling/span")
     assert len(tune(replace(asked, trials=2), QUIET).trials) == 2  # it goes on
 

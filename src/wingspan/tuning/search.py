@@ -76,9 +76,9 @@ class SearchRequest:
         return self.study or str(self.output / "study.db")
 
     @property
-    def note(self) -> Path:
-        """The file that says what the search in the folder is for."""
-        return self.output / "search.toml"
+    def best(self) -> Path:
+        """The settings file of the best trial."""
+        return self.output / "best.toml"
 
 
 class SearchResult(NamedTuple):
@@ -109,7 +109,6 @@ def tune(request: SearchRequest, console: Console) -> SearchResult:
         refuse_another_recipe(request)
         study = open_study(request, epochs)
         claim(study, request, space, corpora)
-        note(request)
         if not study.get_trials(deepcopy=False) and (own := own_values(recipe, space)) is not None:
             study.enqueue_trial(own)  # the search never ends with settings worse on dev than the recipe's own
     done = sum(trial["state"] != "running" for trial in trials_of(study))
@@ -297,25 +296,16 @@ def serialize_transactions(engine: Any) -> None:
 
 
 def refuse_another_recipe(request: SearchRequest) -> None:
-    """Refuses a folder with the search of another recipe, unless this one has a name of its own.
+    """Refuses a folder with what was found for another recipe, as when `auto` stands for another one than before.
 
-    By default a study has the recipe's name, so that it is another study when `auto` stands for another recipe.
+    The study would be another one, and its results would replace those.
     """
-    if request.name is not None or not request.note.exists():
-        return
-    earlier = read_settings(request.note).recipe
+    earlier = read_settings(request.best).recipe if request.best.exists() else request.recipe
     if earlier != request.recipe:
         raise ValueError(
             f"{request.output}: the search there is for the recipe {earlier!r}, not {request.recipe!r}, which would "
-            "replace its results; choose another --output or --name"
+            "replace its results; choose another --output"
         )
-
-
-def note(request: SearchRequest) -> None:
-    """Notes in the folder what its search is for: the recipe, and what all trials have."""
-    if request.name is None:
-        remark = "wingspan tune: what the search in this folder is for; what it has found is in best.toml."
-        write_settings(request.note, SettingsFile(request.recipe, request.encoder, request.known), [remark])
 
 
 def claim(study: Any, request: SearchRequest, space: Mapping[str, Between | OneOf], corpora: Corpora) -> None:
@@ -380,7 +370,7 @@ def conclude(study: Any, request: SearchRequest, console: Console) -> SearchResu
     if best is None:
         say(console, "No trial has ended with a score yet; the same command goes on.")
         return result
-    path = request.output / "best.toml"
+    path = request.best
     settings = {**request.known, **{key: as_text(value) for key, value in best["settings"].items()}}
     which = f"trial {best['number']}, the best of {len(trials)}, dev F1 {best['dev_f1']:.2f}"
     remarks = [f"wingspan tune: {which}.", f"Use it with: wingspan train {request.recipe} --settings {path.name}"]

@@ -95,7 +95,6 @@ COMMENTS = ["# id = 1", "#sent_id = 2", "# made by hand at home", "#global.colum
     ("rows", "scheme", "entities"),
     [
         ("#a PER|#b O", "IO", [("PER", "#a")]),  # no other word says that PER is a label
-        ("#a PER|b O", "IO", [("PER", "#a")]),
         ("#a MISC|b PER|c O", "IO", [("MISC", "#a"), ("PER", "b")]),
         ("C O|# LANG|, O|R LANG", "IO", [("LANG", "#"), ("LANG", "R")]),
         ("#a B-PER|#b I-PER|c O", "IOB2", [("PER", "#a #b")]),
@@ -128,6 +127,8 @@ def test_words_and_comments_that_start_with_a_hash(
         ("a O\nb LOC\n# PER\n", 1, 3),
         ("a x y O\nb x y LOC\n# made by hand\n", 1, 3),  # by chance
         ("a x O\nb x B-X\n# B-X\n", 1, 3),
+        ("#see below\na O\nb O\n", 1, 1),  # an unlabeled file, as test files are
+        ("#page\t12\na\tO\nb\tO\n", 1, 1),
     ],
 )
 def test_a_comment_that_may_be_a_word_is_told(tmp_path: Path, content: str, count: int, line: int) -> None:
@@ -138,12 +139,24 @@ def test_a_comment_that_may_be_a_word_is_told(tmp_path: Path, content: str, coun
 
 
 def test_a_comment_that_would_become_a_word_is_not_written(tmp_path: Path) -> None:
-    document = Document.from_words("a-1", ("a",), meta={"comments": ["#word\ttag"]})
+    document = Document.from_words("a-1", ("#a",), meta={"comments": ["#word\ttag"]})
     with pytest.raises(CorpusError, match=r"the comment '#word\\ttag' would be read as a word"):
         write([document], tmp_path / "a.conll")
     tagged = Document.from_words("a-2", ("b",), (Entity.at("X", 0, 1),))  # its prefix says what tags look like
     write([document, tagged], tmp_path / "a.conll")
     assert list(read(tmp_path / "a.conll", Problems())) == [document, tagged]
+
+
+@pytest.mark.parametrize("comment", ["#note O", "#note\tO", "#see plan\tB"])
+def test_where_there_is_no_word_a_comment_with_a_tag_is_not_written(tmp_path: Path, comment: str) -> None:
+    """The reader would find no other line with columns."""
+    document = Document.from_words("a-1", (), meta={"comments": [comment]})
+    with pytest.raises(CorpusError, match="would be read as a word"):
+        write([document], tmp_path / "a.conll")
+    plain = Document.from_words("a-2", ("b",))
+    if "\t" not in comment:
+        write([document, plain], tmp_path / "a.conll")
+        assert list(read(tmp_path / "a.conll", Problems())) == [document, plain]
 
 
 def test_germeval_has_an_index_comments_and_two_layers(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
     layers = max((len(tags) for _, tags in tagged), default=1)
     others = [_other_columns(document) for document in kept]
     width = max(map(len, others), default=0)
+    plain = any(not word.startswith("#") for words, _ in tagged for word in words)
     made = ConllColumns(
         tabs=True,
         width=1 + width + layers,
@@ -91,8 +92,9 @@ def write(documents: Iterable[Document], path: Path) -> None:
         scheme="IOB2",
         marked=False,
         # as the reader will know them
-        labels=frozenset() if any(document.entities for document in kept) else None,
+        labels=frozenset() if plain or any(document.entities for document in kept) else None,
     )
+    wordless = not any(words for words, _ in tagged)
     group = None
     with atomic_write(path) as out:
         for number, (document, (words, tags), extra) in enumerate(zip(kept, tagged, others, strict=True)):
@@ -101,7 +103,7 @@ def write(documents: Iterable[Document], path: Path) -> None:
             columns = [words, *extra, *([[_UNKNOWN] * len(words)] * (width - len(extra))), *tags]
             columns += [["O"] * len(words)] * (layers - len(tags))
             rows = ["\t".join(row) for row in zip(*columns, strict=True)]
-            _check(document, words, columns, made)
+            _check(document, words, columns, made, wordless)
             lines = [*head, *_comments(document), *(rows or [EMPTY])]
             if number == 0 and lines[:1] and lines[0].startswith(BYTE_ORDER_MARK):
                 out.write(BYTE_ORDER_MARK)  # readers drop the first one, and this word starts with one
@@ -135,7 +137,7 @@ def _changes(document: Document) -> Counter[str]:
     return changed(document, [replace(document, meta=back)], _HOLDS)
 
 
-def _check(document: Document, words: list[str], columns: list[list[str]], made: ConllColumns) -> None:
+def _check(document: Document, words: list[str], columns: list[list[str]], made: ConllColumns, wordless: bool) -> None:
     """Refuses values that would be read back as something else."""
     for column in columns:
         for value in column:
@@ -147,7 +149,8 @@ def _check(document: Document, words: list[str], columns: list[list[str]], made:
     if any(map(_is_mark, words)):
         raise CorpusError(f"document {document.id}: the word {DOCUMENT_MARK} marks a new document in columns")
     for comment in _comments(document):
-        if not made.is_comment(comment, made.split(comment)):
+        alone = wordless and (_ends_with_tab_and_tag(comment) or _ends_with_tag(comment))
+        if alone or not made.is_comment(comment, made.split(comment)):
             raise CorpusError(f"document {document.id}: the comment {comment!r} would be read as a word; shorten it")
     if "\n" in (document.group or ""):
         raise CorpusError(f"document {document.id}: the group {document.group!r} holds a line end; rename it")
@@ -288,7 +291,10 @@ def _find_columns(path: Path) -> ConllColumns | None:
     free = [column for column in range(width) if column not in chosen]
     if values[0].index and len(free) > 1:
         free = free[1:]  # the first column numbers the words
-    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2", marked, None)
+    # in a file without annotations, a comment of as many columns is no word with a label of its own
+    unlabeled = has_columns is _is_no_comment and not any(values[at].tags or values[at].others for at in chosen)
+    labels = frozenset("O") if unlabeled else None
+    columns = ConllColumns(tabs, width, free[0], chosen, tuple(free[1:]), "IOB2", marked, labels)
     seen: set[str] = set()
 
     def tag_sequences() -> Iterator[list[str]]:
