@@ -256,6 +256,7 @@ def test_nesting_groups_and_empty_sentences_are_written(tmp_path: Path) -> None:
         (Document("x", "abc", (Entity.at("L", 0, 2),)), "does not fall on word boundaries"),
         (Document.from_words("x", ("a\tb",)), "holds a tab or line end"),
         (Document.from_words("x", ("-DOCSTART-",)), "marks a new document"),
+        (Document.from_words("x", ("1", "2"), meta={"columns": [["CD", "NN"]]}), "all words are the numbers of their"),
     ],
 )
 def test_what_columns_cannot_hold_is_refused(tmp_path: Path, document: Document, reason: str) -> None:

@@ -95,6 +95,10 @@ def write(documents: Iterable[Document], path: Path) -> None:
         labels=frozenset() if plain or any(document.entities for document in kept) else None,
     )
     wordless = not any(words for words, _ in tagged)
+    if width and not wordless and all(word == str(at) for words, _ in tagged for at, word in enumerate(words, 1)):
+        raise CorpusError(
+            "all words are the numbers of their places, which would be read as such beside other columns; write jsonl"
+        )
     group = None
     with atomic_write(path) as out:
         for number, (document, (words, tags), extra) in enumerate(zip(kept, tagged, others, strict=True)):
