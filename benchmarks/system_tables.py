@@ -106,7 +106,7 @@ def combinations_tested(combination: str = CHOSEN) -> str:
     lines = [" | ".join([f"`{combination}`", *(f"{spread(own[corpus]['f1'][0])} | " for corpus in TRIED_ON)])]
     for against, by_corpus in found.items():
         cells = [
-            f"{spread(row['f1'][1])} | {apart(row)}{'' if row['seeds'][0] == row['seeds'][1] else of_seeds(row)}"
+            f"{spread(row['f1'][1])} | {apart(row)}{of_seeds(row)}"
             for row in (by_corpus[corpus] for corpus in TRIED_ON)
         ]
         lines.append(f"{TRIED[against][0]} | {' | '.join(cells)}")
@@ -116,7 +116,8 @@ def combinations_tested(combination: str = CHOSEN) -> str:
 
 def of_seeds(row: Run) -> str:
     """How many seeds either system has, where they differ."""
-    return ", {} against {} seeds".format(*row["seeds"])
+    one, other = row["seeds"]
+    return f", {one} against {other} seeds" if one != other else ""
 
 
 def combinations_added() -> str:

@@ -55,7 +55,7 @@ class Teacher:
 
 def identity_of(model: str | Path) -> str:
     """A name of a trained model that changes with its weights; of one from the hub, its id."""
-    weights = located(model) / "model.safetensors"  # recipe and labels are in what is made of it
+    weights = located(model) / "model.safetensors"
     return sha256_of(weights)[:16] if weights.is_file() else str(model)
 
 
